@@ -10,7 +10,7 @@ import (
 )
 
 // admitBundle returns a bundle as it is recorded, or why no host can have it: a *RefusedError for what it asks for, and
-// the errors of bundle.DecodeManifest and archive.NewChecker for what is malformed.
+// the errors of bundle.DecodeManifest and archive.NewChecker for malformed input.
 func (e *Engine) admitBundle(m bundle.Manifest, contents []archive.Content) (records.BundleRecord, error) {
 	if err := m.CheckEncoded(); err != nil {
 		return records.BundleRecord{}, err
@@ -61,7 +61,7 @@ func isMasked(m bundle.Manifest) bool {
 }
 
 // permittedRecord returns why this program does not repair or end what another one recorded. A rollback restores what
-// was there before, whatever it was; another bundle, or a cleanup, removes what is recorded.
+// what was there before, whatever it was; another bundle, or a cleanup, removes the recorded entries.
 func (r *run) permittedRecord() error {
 	switch {
 	case !r.records.Interrupted:

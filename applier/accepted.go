@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// Accepted is the newest of what is published for the Node of a host that its agent has accepted.
+// Accepted is the newest desired state of the Node of a host that its agent has accepted.
 type Accepted = records.Accepted
 
 // LastAccepted returns what was accepted last; zero if nothing was.
@@ -16,7 +16,7 @@ func (e *Engine) LastAccepted(ctx context.Context) (Accepted, error) {
 	return records.ReadAccepted(ctx, e.Host)
 }
 
-// NoteAccepted notes what is accepted, before anything is done with it. The folder of the records is made where a host
+// NoteAccepted notes an accepted state, before anything is done with it. The folder of the records is made where a host
 // has none.
 func (e *Engine) NoteAccepted(ctx context.Context, a Accepted) error {
 	if err := e.prepareFolders(ctx); err != nil {

@@ -138,7 +138,7 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 	return removeGuard(ctx, r.engine.Host)
 }
 
-// changeToTarget makes the host what the target says, and records what it was. The result is ResultApplied where
+// changeToTarget brings the host to the target, and records its earlier state. The result is ResultApplied where
 // nothing is left to do: a boot or the next node agent may have to do the rest.
 func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
 	steps, swap := r.exchange.withoutSelf(p, r.observed)

@@ -36,7 +36,7 @@ func (r *run) rebootHost(ctx context.Context) error {
 	}
 	if CheckImpact(bundle.ImpactReboot, r.options.MaxImpact) != nil {
 		r.progress.addNote(fmt.Sprintf("not rebooting the host: at most impact %s is allowed", r.options.MaxImpact))
-		return nil //nolint:nilerr // leaving the boot to somebody else is no error
+		return nil //nolint:nilerr // leaving the boot to the caller is no error
 	}
 	r.progress.addNote("rebooting the host")
 	return r.engine.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.progress.pending[0]))

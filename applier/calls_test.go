@@ -90,7 +90,7 @@ func commands(t *testing.T) []command {
 }
 
 // TestEveryCallOfEveryCommandMayGoWrong lets each call of each command fail, and kills the process before and after it.
-// Whatever happens, the result is true, what is not managed stays, the next run does all, and a cleanup leaves no secret.
+// Whatever happens, the result is true, unmanaged entries stay, the next run does all, and a cleanup leaves no secret.
 func TestEveryCallOfEveryCommandMayGoWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands(t) {
@@ -158,7 +158,7 @@ func (c command) goesWrong(t *testing.T, fault hostsim.CallFault, at int) {
 	m.theirs(t, at)
 }
 
-// theirs checks that what is not managed is as it was.
+// theirs checks that unmanaged entries are as they were.
 func (m *machine) theirs(t *testing.T, at int) {
 	t.Helper()
 	s := m.Snapshot()

@@ -19,7 +19,7 @@ func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	return r.endRun("", r.whileLocked(ctx, func() error { return r.cleanupHost(ctx) }))
 }
 
-// cleanup removes what is managed.
+// cleanup removes everything managed.
 type cleanup struct {
 	situation *situation
 	steps     *executor
@@ -71,9 +71,9 @@ func (c cleanup) planRemoval(ctx context.Context) (plan.Plan, plan.Observed, err
 }
 
 // removeAll does the plan. Leftovers go first, because a folder with one in it is not empty. The records go last, as
-// they tell the next try what is left.
+// they have the leftovers for the next try.
 func (c cleanup) removeAll(ctx context.Context, p plan.Plan, observed plan.Observed) error {
-	if err := removeGuard(ctx, c.situation.host); err != nil { // first: it would restore what is removed
+	if err := removeGuard(ctx, c.situation.host); err != nil { // first: it would restore removed entries
 		return err
 	}
 	sweepLeftovers(ctx, c.situation.host, p)

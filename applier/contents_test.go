@@ -86,7 +86,7 @@ func TestACorruptContentIsObservedAndReplacedAtOnce(t *testing.T) {
 	if diff := differs(before, after); diff != "" {
 		t.Errorf("observing changed the host (-want +got):\n%s", diff)
 	}
-	m.mustApply(t, n) // sends what observe says, once
+	m.mustApply(t, n) // sends what observe lists, once
 }
 
 // A content that the host has, and that is sent nevertheless, is not written again unless it is corrupt.

@@ -1,5 +1,5 @@
-// Package applier brings a host to the state that a bundle describes. It compares what is there with what is wanted and
-// writes only what differs. It can be interrupted at any byte, and it rolls back when services do not become healthy.
+// Package applier brings a host to the state that a bundle describes. It compares observed with desired state and
+// writes only differences. It can be interrupted at any byte, and it rolls back when services do not become healthy.
 //
 //	manifest --.                      .--> nothing to do
 //	            plan (pure) --> steps --+--> apply --> verify --> confirm --> ledger
@@ -7,7 +7,7 @@
 //
 // A run decides which phase comes next. Each phase is a type that has what it reads and writes:
 //
-//	situation     what is known of the host: records, facts; observes it and makes the plan
+//	situation     the known state of the host: records, facts; observes it and makes the plan
 //	receiver      stores the contents that arrive
 //	executor      does the steps, each of which can be done twice
 //	health        waits until the services that were started are healthy
@@ -16,7 +16,7 @@
 //	recording     what the ledger has of the run
 //	rollback      restores what the journal has
 //	repairing     repairs drift, entry by entry
-//	cleanup       removes what is managed
+//	cleanup       removes everything managed
 //	quarantine    sets aside what others have made where our files belong
 //	progress      the events of the run, and its outcome
 //
@@ -27,6 +27,6 @@
 // A bundle comes to the engine as its manifest and a ContentSource: a command that reads stdin has an *archive.Reader,
 // and the node agent, which has fetched its bundle itself, an *archive.Delivery.
 //
-// The ledger says what is managed. While a run is under way, the journal says what it replaced. Both are on the host
+// The ledger lists the managed entries. While a run is under way, the journal lists what it replaced. Both are on the host
 // below plan.StateFolder, with the contents that a repair needs.
 package applier

@@ -137,7 +137,7 @@ func TestAnInterruptedRunAndACrashedService(t *testing.T) {
 	}
 }
 
-// TestAProcessOfAnotherProgramIsDrift: what runs is compared, and not only what is configured.
+// TestAProcessOfAnotherProgramIsDrift: the running program is compared, and not only the configured one.
 func TestAProcessOfAnotherProgramIsDrift(t *testing.T) {
 	t.Parallel()
 	const wrapper, other = `C:\k\kube-log-runner.exe`, `C:\k\other.exe`

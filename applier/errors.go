@@ -57,7 +57,7 @@ func (e *FaultError) Error() string { return e.Err.Error() }
 
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// wrapAsFault returns an error as a *FaultError, unless it says already whose fault it is.
+// wrapAsFault returns an error as a *FaultError, unless it has a fault already.
 func wrapAsFault(err error) error {
 	var fault *FaultError
 	var locked *LockedError
@@ -84,7 +84,7 @@ func (e *streamError) Error() string { return e.err.Error() }
 
 func (e *streamError) Unwrap() error { return e.err }
 
-// UnfinishedError says that a bundle is being rolled back and that this could not be ended. Repair goes on with it.
+// UnfinishedError means that a bundle is being rolled back and that this could not be ended. Repair goes on with it.
 type UnfinishedError struct {
 	// Why is why it is rolled back, Err why that has not ended.
 	Why, Err error

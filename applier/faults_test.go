@@ -24,7 +24,7 @@ const (
 	cachePath   = plan.StateFolder + `\cache.json`
 )
 
-// TestHostFaults lets something go wrong that ends by itself: the machine is then as it was, or the bundle is there;
+// TestHostFaults lets a temporary fault happen: the machine is then as it was, or the bundle is there;
 // and the next run finishes.
 func TestHostFaults(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestRecordsOfANewerProgramAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestACorruptContentIsAskedForAgain damages what the machine keeps; a repair that needs it says so before anything stops.
+// TestACorruptContentIsAskedForAgain damages a stored content; a repair that needs it reports that before anything stops.
 func TestACorruptContentIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
@@ -314,7 +314,7 @@ func TestUnavailableSettingsDoNotDiffer(t *testing.T) {
 	}
 }
 
-// TestPartsThatDoNotFitAreSentAgain resumes an upload whose first part became corrupt meanwhile.
+// TestPartsThatDoNotFitAreSentAgain resumes an upload whose first part has become corrupt.
 func TestPartsThatDoNotFitAreSentAgain(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{7})

@@ -96,7 +96,7 @@ func TestAnInterruptedRepairIsResumed(t *testing.T) {
 		if diff := differs(want, m.place()); diff != "" {
 			t.Fatalf("step %d (-want +got):\n%s", step, diff)
 		}
-		// The kubelet runs with what is in its file: it was started after the file was written.
+		// The kubelet runs with the contents of its file: it was started after the file was written.
 		if !m.startedAfter(`C:\k\kubelet.conf`, "kubelet") {
 			t.Fatalf("step %d: the kubelet runs with the old file: %v", step, m.Log())
 		}

@@ -79,7 +79,7 @@ func (m *machine) observe(t testing.TB, n node) protocol.Observation {
 	return o
 }
 
-// apply does what wmco does: it asks what is missing and sends that.
+// apply does what wmco does: it asks for missing contents and sends them.
 func (m *machine) apply(t testing.TB, n node, o applier.Options) (applier.Outcome, error) {
 	t.Helper()
 	m.events = nil

@@ -57,7 +57,7 @@ var started = time.Now()
 
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// BenchmarkFullNode applies a full node to an empty machine, and observes it: with what is known of its files, reading all
+// BenchmarkFullNode applies a full node to an empty machine, and observes it: with the cache of its files, reading all
 // of them, and, in the same run, with rsync, which reads both sides.
 func BenchmarkFullNode(b *testing.B) {
 	everything, manifest := writeFullNode(b)

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzRecords puts anything in the place of the ledger and the journal: the machine still becomes the node, or the record
-// is refused as that of a newer program; what is unmanaged stays.
+// is refused as that of a newer program; unmanaged entries stay.
 func FuzzRecords(f *testing.F) {
 	n := newNode()
 	start := newMachine()

@@ -54,7 +54,7 @@ func (m *machine) follow(t *testing.T, n node, o applier.Options) (applier.Outco
 	return m.agent().Apply(t.Context(), n.Manifest(t), reader(t, n, m.observe(t, n).Missing), o)
 }
 
-// exchange ends the process of the agent, and starts it as its service says now.
+// exchange ends the process of the agent, and starts it as its service is configured now.
 func (m *machine) exchange(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(m.StopService(t.Context(), bundle.AgentService), m.StartService(t.Context(), bundle.AgentService)); err != nil {

@@ -29,13 +29,13 @@ type Host interface {
 
 // Reader reads files.
 type Reader interface {
-	// Stat returns what is at each of the paths, in their order.
+	// Stat returns the entry at each of the paths, in their order.
 	Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error)
-	// List returns what is in a folder, by name, without what is in its subfolders. A folder that does not exist is
+	// List returns the entries of a folder, by name, without those in its subfolders. A folder that does not exist is
 	// empty.
 	List(ctx context.Context, directory string) ([]plan.FileInfo, error)
 	// Open reads a file. While it is open, the file can be replaced and removed. A file that does not exist is
-	// fs.ErrNotExist, one that somebody has locked a *FileError.
+	// fs.ErrNotExist, one that another program has locked a *FileError.
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
 	// Free returns how many bytes can be written to drive C: before it is full.
 	Free(ctx context.Context) (int64, error)
@@ -134,7 +134,7 @@ const (
 	FileDiskFull FileReason = "disk full"
 	// FileDenied means that the security of the file or folder forbids it (ERROR_ACCESS_DENIED, EACCES).
 	FileDenied FileReason = "access denied"
-	// FileLocked means that somebody has it open and shares it with nobody (ERROR_SHARING_VIOLATION).
+	// FileLocked means that another program has it open without sharing (ERROR_SHARING_VIOLATION).
 	FileLocked FileReason = "locked by another program"
 	// FileBroken is anything else.
 	FileBroken FileReason = "input/output"
@@ -165,7 +165,7 @@ func (e *ServiceError) Error() string {
 
 func (e *ServiceError) Unwrap() error { return e.Err }
 
-// BlamedService names the service whose log says more.
+// BlamedService names the service whose log has the cause.
 func (e *ServiceError) BlamedService() string { return e.Name }
 
 // ErrNoSetting means that a kind of setting does not exist on this host, such as Defender's exclusions without

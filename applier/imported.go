@@ -26,7 +26,7 @@ const maxImported = 8 << 20
 // removes the CAs that the bundle does not want, and after them the file: until then, an interrupted run finds them
 // there.
 //
-// A CA that cannot be read is in no plan. The file stays then, and a note says so.
+// A CA that cannot be read is in no plan. The file stays then, with a note.
 func (s *situation) readImported(ctx context.Context) error {
 	infos, err := s.host.Stat(ctx, []string{fileImported})
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *situation) readImported(ctx context.Context) error {
 	if infos[0].Size <= maxImported {
 		data, err := records.ReadAll(ctx, s.host, fileImported)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the daemon has removed it meanwhile
+			return nil // the daemon has removed it since
 		}
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", fileImported, err)

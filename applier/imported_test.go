@@ -74,7 +74,7 @@ func (m *machine) trusts(der string) bool {
 }
 
 // takenOver is a host of the existing operator, which imported three CAs: one that the bundle wants, one that it does not want,
-// and one that somebody has removed since. The CA of the company was trusted by somebody else.
+// and one that was removed since. The CA of the company was trusted by another program.
 func takenOver(t testing.TB) (m *machine, n node, wanted, stale, company string) {
 	t.Helper()
 	wanted, stale, company = authority(t, "wanted"), authority(t, "stale"), authority(t, "company")

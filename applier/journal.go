@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// beginRun records, before the first action, what is about to change and what it was, and keeps the files that are
+// beginRun records, before the first action, the entries that will change and their earlier state, and keeps the files that are
 // about to be replaced. After an interruption, what the first run recorded stays.
 func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.Plan, observed plan.Observed, t *plan.Target) error {
 	j := r.records.Journal
@@ -62,7 +62,7 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 	return r.records.WriteJournal(ctx, j)
 }
 
-// beforeRecorder records what is on a host before it is changed.
+// beforeRecorder records the state of a host before it is changed.
 type beforeRecorder struct {
 	host     Host
 	store    *records.Store

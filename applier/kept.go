@@ -45,8 +45,8 @@ func removesSigningKeys(p plan.Plan) bool {
 	return removesPath(p, bundle.SigningKeysFile)
 }
 
-// lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the
-// bundle; empty if there is none. A service cannot start without it, and what ran before would have been stopped for
+// lackedProgram returns the program of a service that the plan creates or changes and that is neither on the host nor in the
+// bundle; empty if there is none. A service cannot start without it, and the one that ran before would have been stopped for
 // it.
 func (e *Engine) lackedProgram(ctx context.Context, record records.BundleRecord, p plan.Plan) (string, error) {
 	b := record.ManifestBundle()

@@ -12,7 +12,7 @@ import (
 	"wmco/bundle"
 )
 
-// ledgerCopy is the ledger as others may see it: what is managed, without contents. Digests are those of the manifest,
+// ledgerCopy is the ledger as others may see it: the managed entries, without contents. Digests are those of the manifest,
 // which are keyed where they are of secrets; the plain ones, by which the store of contents is named, would let a
 // password be guessed.
 type ledgerCopy struct {
@@ -44,7 +44,7 @@ type copiedEntry struct {
 // CopyLedger brings a copy of the ledger up to date that has no contents. The folder must exist; without a ledger,
 // nothing is done. Its error is a *LockedError if a run is changing the host.
 //
-// Administrators and SYSTEM alone can read the copy. The kubelet, which runs as SYSTEM, serves what is below its folder
+// Administrators and SYSTEM alone can read the copy. The kubelet, which runs as SYSTEM, serves the files below its folder
 // of logs. Host.Write has a new file take the place of the old one, so no reader gets half of one. While the kubelet
 // reads the old one, which Go opens without FILE_SHARE_DELETE, Windows refuses that, and after a second of retries the
 // error is a *FileError: try again later.

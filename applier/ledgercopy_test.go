@@ -93,7 +93,7 @@ func TestTheCopyOfTheLedgerNamesEveryEntry(t *testing.T) {
 	}
 }
 
-// TestTheCopyOfTheLedgerIsWrittenOnlyWhenItDiffers: what somebody changed or removed comes back, an equal one is left alone.
+// TestTheCopyOfTheLedgerIsWrittenOnlyWhenItDiffers: a changed or removed copy is restored, an equal one is left alone.
 func TestTheCopyOfTheLedgerIsWrittenOnlyWhenItDiffers(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()

@@ -222,7 +222,7 @@ func TestServicesThatTheBootStartsMustBeHealthy(t *testing.T) {
 	if !errors.As(err, &back) {
 		t.Fatalf("%v, %+v", err, o)
 	}
-	// The feature goes with the next boot, and the result says so.
+	// The feature goes with the next boot, and the result has that.
 	if diff := cmp.Diff([]bundle.EntryID{"feature Containers"}, o.RebootPending); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}

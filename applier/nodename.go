@@ -26,7 +26,7 @@ func (e *Engine) checkNodeName(ctx context.Context, s *situation, m bundle.Manif
 	return &RefusedError{Why: refuseRejoin(have, from)}
 }
 
-// nodeNameOfHost returns the name of the Node that this host is, empty where that is not known, and what says so: the
+// nodeNameOfHost returns the name of the Node that this host is, empty where that is not known, and its source: the
 // bundles that the host has had and, where these name none, the client certificate of the kubelet.
 func (e *Engine) nodeNameOfHost(ctx context.Context, s *situation) (name, from string, err error) {
 	if name := s.records.Ledger.Bundle.Manifest.NodeName(); name != "" {
@@ -41,7 +41,7 @@ func (e *Engine) nodeNameOfHost(ctx context.Context, s *situation) (name, from s
 	return name, "the client certificate of its kubelet", err
 }
 
-// isComplete reports whether the host may have the bundle of a node: a record says so, or one that would say it cannot
+// isComplete reports whether the host may have the bundle of a node: a record has it, or one that would have it cannot
 // be used and the kubelet is that of a node.
 func (s *situation) isComplete(node string) bool {
 	complete := func(r records.BundleRecord) bool { return r.Manifest.HasStage(bundle.StageJoined) }
@@ -61,7 +61,7 @@ func (e *Engine) mayResetNode(node string) bool {
 	return e.Reset != "" && (node == "" || node == e.Reset)
 }
 
-// refuseRejoin says why the bundle with which a host joins is not applied to a node, and what to do.
+// refuseRejoin returns why the bundle with which a host joins is not applied to a node, and what to do.
 func refuseRejoin(node, from string) string {
 	what, name := "is a node by the records of the applier", "NAME"
 	if node != "" {

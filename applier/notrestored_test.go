@@ -17,7 +17,7 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 	next := n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" })
 	e := m.engine()
 	e.Emit = func(event protocol.Event) {
-		if event.Event == protocol.EventRollback { // from now on, it ends by itself
+		if event.Event == protocol.EventRollback { // from now on, it ends
 			m.edit(func(s *simulation.State) {
 				s.Script.Services = map[string]simulation.Behaviour{"kubelet": {After: simulation.AfterCrashes}}
 			})
@@ -31,7 +31,7 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 	if o := m.observe(t, n); o.Interrupted == "" {
 		t.Error("the run counts as ended")
 	}
-	// The service works again: the rollback ends, and says so.
+	// The service works again: the rollback ends, and reports it.
 	m.edit(func(s *simulation.State) { s.Script.Services = nil })
 	var back *applier.RolledBackError
 	if _, err := m.repair(t.Context()); !errors.As(err, &back) {

@@ -194,7 +194,7 @@ func (in *receiver) emitReceived(part archive.Part) {
 	}
 }
 
-// streamReader reads a part, which has as many bytes as the list says, and remembers whether the stream is what failed.
+// streamReader reads a part, which has as many bytes as in the list, and remembers whether the stream has failed.
 type streamReader struct {
 	from io.Reader
 	// left is how many bytes have not been read.
@@ -207,7 +207,7 @@ func (r *streamReader) Read(p []byte) (int, error) {
 	r.left -= int64(n)
 	switch {
 	case r.left < 0:
-		err = fmt.Errorf("%w: a part has more bytes than the list says", archive.ErrMalformed)
+		err = fmt.Errorf("%w: a part has more bytes than listed", archive.ErrMalformed)
 	case r.left > 0 && err == io.EOF: //nolint:errorlint // a wrapped one is the end of something else
 		err = io.ErrUnexpectedEOF
 	}

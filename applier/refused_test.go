@@ -11,7 +11,7 @@ import (
 	"wmco/bundle/archive"
 )
 
-// refuses checks that the engine refuses a stream and leaves the machine as it is. It says why.
+// refuses checks that the engine refuses a stream with a reason and leaves the machine as it is.
 func refuses(t *testing.T, m *machine, stream *archive.Reader, why string) {
 	t.Helper()
 	before := m.Snapshot()

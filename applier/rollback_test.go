@@ -15,7 +15,7 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// badKubelet is a host whose kubelet does not become healthy with a configuration that says bad.
+// badKubelet is a host whose kubelet does not become healthy with a configuration that has the word bad.
 func badKubelet(t *testing.T, behaviour simulation.Behaviour) (*machine, node) {
 	t.Helper()
 	m, n := newMachine(), newNode()
@@ -209,7 +209,7 @@ func TestAnUnconfirmedRunWhoseProcessDiedIsRolledBack(t *testing.T) {
 	if o, err := m.repair(t.Context()); err != nil || o.Result != protocol.ResultPartial {
 		t.Fatalf("before the deadline: %v, %+v", err, o)
 	}
-	// Nobody's setting of the clock changes that, nor does a boot.
+	// Setting the clock does not change that, nor does a boot.
 	for _, jump := range []time.Duration{48 * time.Hour, -96 * time.Hour} {
 		m.clock.Jump(jump)
 		if o, err := m.repair(t.Context()); err != nil || o.Result != protocol.ResultPartial {

@@ -92,7 +92,7 @@ func readEnd(ctx context.Context, host Host, path string) (string, error) {
 	return rest, nil
 }
 
-// skipToEnd skips what is before the last bytes of a file of this size. It reports whether there was anything.
+// skipToEnd skips all but the last bytes of a file of this size. It reports whether there was anything.
 func skipToEnd(f io.Reader, size int64) (bool, error) {
 	before := size - maxLogRead
 	if before <= 0 {

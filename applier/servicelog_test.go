@@ -15,7 +15,7 @@ import (
 
 const kubeletLog = `C:\var\log\kubelet\kubelet.log`
 
-// withKubeletLog is a node whose kubelet writes a log, as its bundle says: with a limit of its size, or as a flag of kube-log-runner.
+// withKubeletLog is a node whose kubelet writes a log, as in its bundle: with a limit of its size, or as a flag of kube-log-runner.
 func withKubeletLog(limited bool) func(*node) {
 	return func(n *node) {
 		for i := range n.Services {
@@ -124,7 +124,7 @@ func TestAnInterruptedRollbackKeepsTheLog(t *testing.T) {
 	}
 }
 
-// readsRollback reports whether the journal says that a run is being rolled back.
+// readsRollback reports whether the journal has a run that is being rolled back.
 func (m *machine) readsRollback(t *testing.T) bool {
 	t.Helper()
 	text, _ := m.Contents(`C:\ProgramData\wmco\journal.json`)

@@ -22,7 +22,7 @@ func newer() node {
 	})
 }
 
-// stage does what the operator does: it asks what is missing and sends that.
+// stage does what the operator does: it asks for missing contents and sends them.
 func (m *machine) stage(t testing.TB, n node) (applier.Outcome, error) {
 	t.Helper()
 	seen, err := m.engine().Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), false)

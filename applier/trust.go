@@ -15,7 +15,7 @@ type quarantine struct {
 	progress *progress
 }
 
-// setAside moves away what others than SYSTEM and Administrators could have written, and says so.
+// setAside moves away entries that others than SYSTEM and Administrators could have written, with a note.
 func (q quarantine) setAside(ctx context.Context, path string) error {
 	to, err := records.SetAside(ctx, q.host, path, q.progress.clock.Now())
 	if err != nil {
@@ -51,7 +51,7 @@ func (q quarantine) claimRoots(ctx context.Context, r *records.Records) error {
 // administrator or another operator had made the folder without an access of its own, users could add files, and a
 // program looks for libraries in its own folder first
 // (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes before the plan, which then has
-// what is missing, and again when the folders have our access, before anything starts. Before is the host before the
+// missing entries, and again when the folders have our access, before anything starts. Before is the host before the
 // first action, empty where that is not known yet.
 func (q quarantine) claimPrograms(ctx context.Context, r *records.Records, before plan.Observed) error {
 	if r.Ledger.AppliedDigest() != "" {

@@ -149,7 +149,7 @@ func TestADryRunLeavesPlantedRecords(t *testing.T) {
 	}
 }
 
-// An older program may have taken over a folder with a record in it that somebody else owns.
+// An older program may have taken over a folder with a record in it that another user owns.
 func TestOneRecordOfAnotherUserDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{ledgerPath, journalPath, records.DirContents} {
@@ -353,7 +353,7 @@ func TestFilesOfUsersBesideProgramsAreSetAside(t *testing.T) {
 	}
 }
 
-// TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain: whoever has it open can make it lead to a folder of theirs, and a kubelet runs what is in that of static pods.
+// TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain: whoever has it open can make it lead to a folder of theirs, and a kubelet runs static pods from it.
 func TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	const pods, full = `C:\k\pods`, `C:\k\containerd`
@@ -386,8 +386,8 @@ func TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfContainerdIsNotOfAUser: in C:\ProgramData every user may make it, or what is in one that an administrator has made, and containerd runs programs
-// from it.
+// TestTheFolderOfContainerdIsNotOfAUser: in C:\ProgramData every user may make it, or entries of one that an administrator has made, and containerd
+// runs programs from it.
 func TestTheFolderOfContainerdIsNotOfAUser(t *testing.T) {
 	t.Parallel()
 	const root = plan.RuntimeFolder + `\root`
@@ -492,7 +492,7 @@ func TestRecordsWithEntriesOutOfBoundsAreRefused(t *testing.T) {
 	}
 }
 
-// A service that somebody else runs under a name that was ours is not deleted.
+// A service that another program runs under a name that was ours is not deleted.
 func TestAServiceThatRunsAProgramElsewhereIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()

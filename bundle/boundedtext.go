@@ -2,7 +2,7 @@ package bundle
 
 import "strings"
 
-// BoundedText returns what another computer says as one line of at most so many bytes, without control characters and
+// BoundedText returns text of another computer as one line of at most so many bytes, without control characters and
 // without what may be a secret.
 func BoundedText(text string, most int) string {
 	// What is cut off costs nothing: masks take time.

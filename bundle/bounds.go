@@ -43,7 +43,7 @@ const (
 )
 
 // AtMost returns the first findings about each object. In place of the others there is one with the given reason, which
-// says how many they are; its severity is the highest of theirs, so that what refused the inputs still does.
+// counts them; its severity is the highest of theirs, so that refused inputs stay refused.
 func (f Findings) AtMost(most int, reason string) Findings {
 	total, kept, rest := map[Ref]int{}, map[Ref]int{}, map[Ref]int{}
 	for _, x := range f {
@@ -52,7 +52,7 @@ func (f Findings) AtMost(most int, reason string) Findings {
 	out := slices.Clone(f[:0])
 	for _, x := range f {
 		object := x.objectRef()
-		// One that is left out alone takes as much space as the one that says so.
+		// A single finding takes as much space as the one that would count it.
 		if kept[object] < most || total[object] == most+1 {
 			kept[object]++
 			out = append(out, x)

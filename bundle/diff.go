@@ -159,7 +159,7 @@ type entry struct {
 	impact  Impact
 }
 
-// sameContent compares what is written to the node. Digests of secrets are not compared: previews mask them, and two
+// sameContent compares the contents on the node. Digests of secrets are not compared: previews mask them, and two
 // keys give two digests of one secret. Where one side has only the preview, the previews are compared.
 func (e entry) sameContent(other entry) bool {
 	if !reflect.DeepEqual(e.value, other.value) {

@@ -164,13 +164,13 @@ func (m Manifest) Check() error {
 	for i, l := range again.Layers {
 		if l.Digest != m.Layers[i].Digest {
 			return fmt.Errorf(
-				"%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest,
+				"%w: %s layer has digest %s, the manifest has %s", ErrInconsistent, l.Layer.Kind, l.Digest,
 				m.Layers[i].Digest,
 			)
 		}
 	}
 	if again.Digest != m.Digest {
-		return fmt.Errorf("%w: the bundle has digest %s, the manifest says %s", ErrInconsistent, again.Digest, m.Digest)
+		return fmt.Errorf("%w: the bundle has digest %s, the manifest has %s", ErrInconsistent, again.Digest, m.Digest)
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ const (
 	maxValues   = 200_000
 )
 
-// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called
+// CheckValues returns an error if JSON has more values than limit: objects, lists and their members. It is called
 // before the values are built, and takes no memory.
 func CheckValues(data []byte, what string, limit int) error {
 	n, text := 0, false
@@ -258,7 +258,7 @@ func CheckValues(data []byte, what string, limit int) error {
 	return nil
 }
 
-// ErrTooLarge is wrapped by the errors for what is larger than any bundle.
+// ErrTooLarge is wrapped by the errors for values that are larger than any bundle.
 var ErrTooLarge = errors.New("too large")
 
 // checkLimits checks the size and the schema of an encoding, before it is decoded.

@@ -81,7 +81,7 @@ const (
 
 // Content is bytes that are sent beside the manifest and never in it.
 type Content struct {
-	// Data is what is written to the node.
+	// Data are the bytes that are written to the node.
 	Data []byte
 	// Preview is what people see instead of secret data: the same text with each secret masked. Nil for public data.
 	Preview []byte
@@ -233,11 +233,11 @@ const AgentService = "windows-instance-config-daemon"
 // AgentProgram is how the node agent calls itself: in its requests, and as the source of its Events.
 const AgentProgram = "wmco-node"
 
-// SigningKeysFile is where a host keeps the public keys of the operator: what is published for its Node is signed with
+// SigningKeysFile is where a host keeps the public keys of the operator: the desired state of its Node is signed with
 // one of them.
 const SigningKeysFile = `C:\k\desired-state-keys.pem`
 
-// LedgerCopy is the name of the file beside the logs of the node agent that says what is managed on the host.
+// LedgerCopy is the name of the file beside the logs of the node agent that lists the managed entries of the host.
 const LedgerCopy = "ledger.json"
 
 // GuardService is the service that restores the node agent if a new one does not work. It exists while the agent is

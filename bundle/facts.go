@@ -73,8 +73,8 @@ type HNSEndpoint struct {
 	IP      string `json:"ip,omitempty"`
 }
 
-// InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is
-// rendered from them is: sorted, without the kubelet, and with those endpoints alone that are named. Those of pods come
+// InReportForm returns the facts in the form in which they are reported, which changes only if the rendered bundle
+// does: sorted, without the kubelet, and with those endpoints alone that are named. Those of pods come
 // and go.
 func (f Facts) InReportForm(endpoints map[string]bool) Facts {
 	f.Kubelet = Kubelet{}
@@ -135,8 +135,8 @@ const (
 	maxFactEndpoints = 4096
 )
 
-// ExceedsLimit says of what there is more than facts may have; empty if they are within the limits. Each of them is
-// compared with what is known of all hosts.
+// ExceedsLimit names the facts that exceed a limit; empty if none does. Each fact is
+// compared with those of all hosts.
 func (f Facts) ExceedsLimit() string {
 	for _, part := range []struct {
 		what        string

@@ -10,7 +10,7 @@ import (
 type Severity string
 
 const (
-	// SeverityError refuses the inputs: nothing is written, what is published stays published.
+	// SeverityError refuses the inputs: nothing is written, and published bundles stay.
 	SeverityError Severity = "error"
 	// SeverityWarning means that the run finishes, but something is not as it was asked for.
 	SeverityWarning Severity = "warning"

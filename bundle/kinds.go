@@ -40,7 +40,7 @@ type Kind struct {
 	// LastStays reports whether the settings stay when none of the kind is wanted: without an authorized key, no login
 	// would work any longer.
 	LastStays bool
-	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and helps nobody.
+	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and has no benefit.
 	Permanent bool
 	// Shared settings may belong to others when they were on the host before us: those stay when we no longer
 	// want them.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Kubelet is what a host says of its service kubelet. The host says it of itself: it may keep the host from being
+// Kubelet is what a host reports about its service kubelet. The report is untrusted: it may keep the host from being
 // changed, and decides nothing else.
 type Kubelet struct {
 	// Program is the program of the service, without its arguments. Empty is none.
@@ -44,7 +44,7 @@ func CertificateDigests(text []byte) []Digest {
 const (
 	// ownPrograms begins the paths of programs of nodes, those of the existing operator too.
 	ownPrograms = `c:\k\`
-	// maxKubeletText is how many bytes of what a host says are shown.
+	// maxKubeletText is how many bytes of a host's text are shown.
 	maxKubeletText = 200
 )
 

@@ -17,7 +17,7 @@ var (
 	looseUserInfo = regexp.MustCompile(`[^\s"'<>=/@,;:\\]+:[^\s"'<>/@]+@(?:sha256:)?`)
 	// keyBegin and keyEnd are around a private key in PEM.
 	keyBegin, keyEnd = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), regexp.MustCompile(`-----END [A-Z ]*PRIVATE KEY-----`)
-	// token is what can log in by itself: JSON web tokens, and what follows the name of a scheme.
+	// token matches credentials without a name: JSON web tokens, and the text after the name of a scheme.
 	token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
 
 	// assigned is a value that is called a secret: password=x, "token": "x", Authorization: Bearer x. A quoted one may
@@ -74,7 +74,7 @@ func maskKeys(text string) string {
 	return out.String() + text
 }
 
-// MaskLog is MaskText for what programs write about themselves: it removes also what is only called a secret, and
+// MaskLog is MaskText for logs of programs: it also removes values that are named like secrets, and
 // control characters but for the ends of lines.
 func MaskLog(text string) string {
 	text = MaskText(plainLines(text)) // escapes first: one in the middle of a secret would hide it from the masks
@@ -86,7 +86,7 @@ func secretWords() []string {
 	return []string{"passw", "pwd", "secret", "token", "key", "credential", "authorization", "signature", "auth", "sig="}
 }
 
-// maskNamed masks what is called a secret. The log of a node has up to 10 MiB, so only lines with such a name are
+// maskNamed masks values that are named like secrets. The log of a node has up to 10 MiB, so only lines with such a name are
 // looked at, each with the next one that is not blank, which may have the value.
 func maskNamed(text string) string {
 	var out strings.Builder

@@ -34,7 +34,7 @@ const maxImageName = 447
 // refused: containerd would ask docker.io for it.
 var imageByDigest = regexp.MustCompile(`^(?:localhost|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+|[a-zA-Z0-9-]+:[0-9]+|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+:[0-9]+)(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+@sha256:[a-f0-9]{64}$`)
 
-// CheckImageByDigest returns an error for what is not the name of an image with its registry and its digest.
+// CheckImageByDigest returns an error unless the text names an image with its registry and its digest.
 func CheckImageByDigest(image string) error {
 	if len(image) > maxImageName || !imageByDigest.MatchString(image) {
 		return errors.New("it is not HOST[:PORT]/NAME@sha256:DIGEST")

@@ -23,7 +23,7 @@ const PoliciesKey = `SOFTWARE\Policies\Microsoft\Windows`
 // Automatic Updates").
 const (
 	PolicyUpdates = `WindowsUpdate\AU\AUOptions`
-	// UpdatesNotInstalled has Windows download updates, and neither install them nor boot for them by itself.
+	// UpdatesNotInstalled has Windows download updates, but neither install them nor boot for them.
 	UpdatesNotInstalled = "3"
 )
 

@@ -13,7 +13,7 @@ func TestPowerShellQuotes(t *testing.T) {
 			t.Errorf("PowerShell(%q) = %s, %v; want %s", s, got, err, want)
 		}
 	}
-	// Line ends, and what is a quotation mark to PowerShell in one code page or another.
+	// Line ends, and quotation marks of PowerShell in one code page or another.
 	for _, s := range []string{"a\nb", "a\r", "a\x00b", "\u2019", "\u201b", "\x92", "\x7f", "\u00e9"} {
 		if got, err := PowerShell(s); err == nil {
 			t.Errorf("PowerShell(%q) = %s, want an error", s, got)

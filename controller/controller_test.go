@@ -156,7 +156,7 @@ func (r *running) desired(before bundle.Digest) published.Desired {
 	return d
 }
 
-// status returns what the operator says; nothing while the cluster does not serve the kind.
+// status returns the operator's status; nothing while the cluster does not serve the kind.
 func (r *running) status() status.Status {
 	r.t.Helper()
 	set, err := objects.NewClusterReader(cluster.Client(r.t)).Read(r.t.Context(), []objects.Want{fleet.WantStatus(gather.OperatorNamespace)})

@@ -132,7 +132,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 	return addHostControllers(ctx, m, o, s)
 }
 
-// addHostControllers adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
+// addHostControllers adds the work over SSH: hosts become nodes, and silent node agents are repaired.
 func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"wmco/controller/status"
 )
 
-// confirm waits until a deletion is said, sees that the bundle stays, and confirms: another bundle is published, and the confirmation is used up.
+// confirm waits until a deletion is reported, sees that the bundle stays, and confirms: another bundle is published, and the confirmation is used up.
 func (r *running) confirm(input published.Input, before bundle.Digest) published.Desired {
 	r.t.Helper()
-	said := r.condition(status.InputsPresent, metav1.ConditionFalse)
+	shown := r.condition(status.InputsPresent, metav1.ConditionFalse)
 	confirmation := published.ConfirmAnnotation + "=" + string(input)
-	if said.Reason != status.ReasonDeleted || !strings.Contains(said.Message, confirmation) || !strings.Contains(said.Message, "1 node ") {
-		r.t.Errorf("%+v", said)
+	if shown.Reason != status.ReasonDeleted || !strings.Contains(shown.Message, confirmation) || !strings.Contains(shown.Message, "1 node ") {
+		r.t.Errorf("%+v", shown)
 	}
 	if now, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation]); err != nil || now.Bundle != before || !slices.Contains(now.Inputs, input) {
 		r.t.Errorf("bundle %s of %v is published, %s before the deletion: %v", now.Bundle.Short(), now.Inputs, before.Short(), err)
@@ -118,8 +118,8 @@ func checkInstances(t *testing.T, r *running, before bundle.Digest) {
 			t.Error(err)
 		}
 	}()
-	if said := r.condition(status.InputsPresent, metav1.ConditionFalse); !strings.Contains(said.Message, published.RemoveAnnotation+"=true") {
-		t.Errorf("%+v", said)
+	if shown := r.condition(status.InputsPresent, metav1.ConditionFalse); !strings.Contains(shown.Message, published.RemoveAnnotation+"=true") {
+		t.Errorf("%+v", shown)
 	}
 	if now := r.desired(""); now.Bundle != before {
 		t.Errorf("bundle %s is published, %s while the entry was there", now.Bundle.Short(), before.Short())
@@ -136,8 +136,8 @@ func checkInstances(t *testing.T, r *running, before bundle.Digest) {
 		t.Fatal(err)
 	}
 	// The confirmation of before was for one deletion.
-	if said := r.condition(status.InputsPresent, metav1.ConditionFalse); r.node().Annotations[published.ConfirmAnnotation] != "" {
-		t.Errorf("%+v", said)
+	if shown := r.condition(status.InputsPresent, metav1.ConditionFalse); r.node().Annotations[published.ConfirmAnnotation] != "" {
+		t.Errorf("%+v", shown)
 	}
 	if err := r.eventually("the question about the mirrors", func() bool {
 		return strings.Contains(r.condition(status.InputsPresent, metav1.ConditionFalse).Message, published.ConfirmAnnotation)

@@ -33,10 +33,10 @@ func checkHeld(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), never()) })
-	said := r.condition(status.InputsConfirmed, metav1.ConditionFalse)
+	shown := r.condition(status.InputsConfirmed, metav1.ConditionFalse)
 	const confirmation = published.ConfirmFindingAnnotation + "=" + reason.NodeImageUnreachable
-	if said.Reason != reason.NodeImageUnreachable || !strings.Contains(said.Message, "1 node will get no other bundle (win-a), because no pod can start: ") || !strings.Contains(said.Message, confirmation) {
-		t.Errorf("%+v", said)
+	if shown.Reason != reason.NodeImageUnreachable || !strings.Contains(shown.Message, "1 node will get no other bundle (win-a), because no pod can start: ") || !strings.Contains(shown.Message, confirmation) {
+		t.Errorf("%+v", shown)
 	}
 	// One warning is always there: an entry whose name cannot be resolved.
 	if c := r.condition(status.InputsClean, metav1.ConditionFalse); c.Reason != status.ReasonWarned || !strings.Contains(c.Message, "no pod can start") {
@@ -54,7 +54,7 @@ func checkHeld(t *testing.T, r *running) {
 		t.Errorf("bundle %s is published, %s before the change", now.Bundle.Short(), first.Bundle.Short())
 	}
 	if _, text := r.scrape(r.reader("prometheus-held")); !strings.Contains(text, `wmco_input_warnings{reason="NodeImageUnreachable"} 1`) {
-		t.Error("no metric says it")
+		t.Error("no metric has it")
 	}
 
 	if err := r.Delete(t.Context(), never()); err != nil {

@@ -77,7 +77,7 @@ func TestAKindThatIsRefusedIsSaid(t *testing.T) {
 	refused := r.condition(status.InputsAccepted, metav1.ConditionFalse)
 	for _, text := range []string{tagMirrors, `verbs: ["list", "watch"]`, "fix: "} {
 		if refused.Reason != reason.Forbidden || !strings.Contains(refused.Message, text) {
-			t.Errorf("it says nothing of %q: %s: %s", text, refused.Reason, refused.Message)
+			t.Errorf("%q is missing: %s: %s", text, refused.Reason, refused.Message)
 		}
 	}
 	var less rbacv1.ClusterRole
@@ -102,8 +102,8 @@ func TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns(t *testing.T) {
 	sets := r.mirrorSets()
 	t.Run("without the kinds", func(hidden *testing.T) {
 		cluster.Without(hidden, "imagedigestmirrorsets.config.openshift.io", tagMirrors+".config.openshift.io", "imagecontentsourcepolicies.operator.openshift.io")
-		if said := r.condition(status.InputsPresent, metav1.ConditionFalse); said.Reason != status.ReasonDeleted {
-			t.Errorf("%s: %s", said.Reason, said.Message)
+		if shown := r.condition(status.InputsPresent, metav1.ConditionFalse); shown.Reason != status.ReasonDeleted {
+			t.Errorf("%s: %s", shown.Reason, shown.Message)
 		}
 		if now := r.desired(""); now.Bundle != before.Bundle {
 			t.Errorf("bundle %s is published, %s before", now.Bundle.Short(), before.Bundle.Short())
@@ -123,7 +123,7 @@ func TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns(t *testing.T) {
 	}
 }
 
-// TestARightToWriteThatIsTakenAway while the operator runs is said, keeps nothing else waiting, and is used as soon as it is given back.
+// TestARightToWriteThatIsTakenAway while the operator runs is reported, keeps nothing else waiting, and is used as soon as it is given back.
 func TestARightToWriteThatIsTakenAway(t *testing.T) {
 	cluster.Load(t, filepath.Join("..", "deploy", "crd"))
 	r := start(t)
@@ -150,13 +150,13 @@ func TestARightToWriteThatIsTakenAway(t *testing.T) {
 	if err := r.Create(t.Context(), mirrorSet("rights", "rights.example.com")); err != nil {
 		t.Fatal(err)
 	}
-	said := ""
+	shown := ""
 	if err := r.eventually("the refusal in the status", func() bool {
 		c := r.condition(status.RolledOut, metav1.ConditionFalse)
-		said = c.Reason + ": " + c.Message
+		shown = c.Reason + ": " + c.Message
 		return c.Reason == status.ReasonRolloutFailed && strings.Contains(c.Message, "writing Node "+nodeName) && strings.Contains(c.Message, "forbidden")
 	}); err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, shown)
 	}
 	if c := r.condition(status.Published, metav1.ConditionTrue); c.Reason != status.ReasonPublished {
 		t.Errorf("%s: %s", c.Reason, c.Message)

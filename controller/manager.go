@@ -26,7 +26,7 @@ import (
 	"wmco/controller/metrics"
 )
 
-// The times of leader election that OpenShift asks of operators: a restarted control plane takes the Lease from nobody
+// The times of leader election that OpenShift asks of operators: a restarted control plane takes the Lease from no operator
 // (github.com/openshift/enhancements, CONVENTIONS.md, High Availability).
 const (
 	leaseDuration = 137 * time.Second

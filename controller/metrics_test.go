@@ -36,7 +36,7 @@ import (
 	"wmco/controller/rollout/plan"
 )
 
-// freeAddress returns an address at which nobody listens.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -164,7 +164,7 @@ func checkMetricsAccess(t *testing.T, r *running) {
 // handshake returns what a client negotiates that speaks one version of TLS alone.
 func (r *running) handshake(version uint16, suites ...uint16) (tls.ConnectionState, error) {
 	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", r.metrics,
-		&tls.Config{MinVersion: version, MaxVersion: version, CipherSuites: suites, InsecureSkipVerify: true}) //nolint:gosec // old versions are what is tested
+		&tls.Config{MinVersion: version, MaxVersion: version, CipherSuites: suites, InsecureSkipVerify: true}) //nolint:gosec // the test is about old versions
 	if err != nil {
 		return tls.ConnectionState{}, err
 	}
@@ -327,7 +327,7 @@ func (r *running) checkSecrets(text string) {
 	}
 	for _, secret := range searched {
 		if len(secret) >= 6 && strings.Contains(text, secret) {
-			r.t.Error("the metrics hold what is secret, or what a host says")
+			r.t.Error("the metrics hold a secret, or text of a host")
 		}
 	}
 }

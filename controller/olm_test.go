@@ -46,7 +46,7 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 	if err := testenv.Eventually(t.Context(), "the kind", func() bool { return c.Create(t.Context(), o.DeepCopy()) == nil }); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is published for the node: nobody applies it, and a node that applies its bundle is being changed.
+	// Nothing is published for the node: it has no agent, and a node that applies its bundle is being changed.
 	settings := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": "rollout: {paused: true}"},
 	}
@@ -59,7 +59,7 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 		}
 	})
 	r := startWith(t, func(o *Options) { o.Environment = map[string]string{olm.ConditionVariable: name} })
-	says := func(status, reason string) func() bool {
+	isUpgradeable := func(status, reason string) func() bool {
 		return func() bool {
 			have := o.DeepCopy()
 			if err := r.Get(t.Context(), client.ObjectKeyFromObject(o), have); err != nil {
@@ -82,11 +82,11 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 		}
 	}
 	annotate(`"true"`)
-	if err := r.eventually("that an upgrade is not safe", says("False", olm.ReasonNotSafe)); err != nil {
+	if err := r.eventually("that an upgrade is not safe", isUpgradeable("False", olm.ReasonNotSafe)); err != nil {
 		t.Fatal(err)
 	}
 	annotate(`null`)
-	if err := r.eventually("that it is safe again", says("True", olm.ReasonSafe)); err != nil {
+	if err := r.eventually("that it is safe again", isUpgradeable("True", olm.ReasonSafe)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -72,7 +72,7 @@ type Options struct {
 	// Now is the wall clock, which may be set at any time: its times are for people. Nil is that of Clock.
 	Now func() time.Time
 
-	// Silence says for how long the agent of a node has been silent; nil is what this process observes.
+	// Silence is for how long the agent of a node has been silent; nil is what this process observes.
 	Silence windowsnode.Silence
 	// heartbeats is what this process observes of the node agents.
 	heartbeats *heartbeat.Watch

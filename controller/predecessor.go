@@ -19,8 +19,8 @@ import (
 // back: the Pod that owns it holds it as long as the Pod exists (operator-framework/operator-lib, leader).
 const predecessorLock = "windows-machine-config-operator-lock"
 
-// startError says why the operator cannot start. Where the API server refuses its credentials or its rights, that is
-// all there is to say: what it was about to do has nothing to do with it.
+// startError explains why the operator cannot start. Where the API server refuses its credentials or its rights, that is
+// the whole message: what it was about to do has nothing to do with it.
 func startError(doing string, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):

@@ -18,14 +18,14 @@ import (
 	"wmco/internal/test/testenv/controlplane"
 )
 
-// nodeState is what stands on a Node.
+// nodeState is the state in a Node's annotations.
 type nodeState struct {
 	name             string
 	desired, applies bundle.Digest
 	at               time.Time
 }
 
-// applied reports whether the node has what is published for it.
+// applied reports whether the node has its published bundle.
 func (s nodeState) applied() bool { return s.desired != "" && s.desired == s.applies }
 
 // reports are the Nodes as a watch shows them.
@@ -87,7 +87,7 @@ func (r *reports) see(o any) {
 	r.answer(m)
 	select {
 	case r.changed <- struct{}{}:
-	default: // somebody looks soon
+	default: // the next look is soon
 	}
 }
 

@@ -49,8 +49,8 @@ const (
 // scaleVariable is the number of nodes of TestScale.
 const scaleVariable = "WMCO_SCALE_NODES"
 
-// TestScale changes a mirror set for nodes without node agents (reporters): 20, or as many as the variable says. The time of the change is printed and not
-// checked.
+// TestScale changes a mirror set for nodes without node agents (reporters): 20, or as many as the variable has. The time of the change is printed and
+// not checked.
 func TestScale(t *testing.T) {
 	n, text := 20, os.Getenv(scaleVariable)
 	if text != "" {
@@ -78,7 +78,7 @@ type scaled struct {
 	changes  int
 }
 
-// newScaled returns when all nodes have what is published for them.
+// newScaled returns when all nodes have their published bundles.
 func newScaled(t testing.TB, n int) *scaled {
 	t.Helper()
 	log.SetLogger(logr.Discard())

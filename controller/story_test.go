@@ -48,7 +48,7 @@ func TestOperator(t *testing.T) {
 		{"probes are answered", checkProbes},
 		{"metrics are for those who may read them", checkMetricsAccess},
 		{"metrics follow the TLS profile of the cluster", checkMetricsTLS},
-		{"metrics say what the cluster says", checkMetrics},
+		{"metrics have the cluster's state", checkMetrics},
 	} {
 		t.Run(step.name, func(t *testing.T) { r.t = t; step.check(t, r) })
 		if step.name == "without the definition of the status" {
@@ -129,7 +129,7 @@ func checkRefusedNode(t *testing.T, r *running) {
 	if now, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation]); err != nil || now.Bundle != first.Bundle {
 		t.Errorf("another bundle is published: %v, %v", now.Bundle, err)
 	}
-	// As wmco status reads it, and as somebody who may read Nodes alone does.
+	// As wmco status reads it, and as a user who may read Nodes alone does.
 	f, findings, err := fleet.Read(t.Context(), objects.NewClusterReader(r), gather.OperatorNamespace, time.Now())
 	if err != nil || len(findings) > 0 || f.Nodes[0].State != nodestate.Refused || f.Nodes[0].Fix == "" || len(f.Conditions) != 12+3 {
 		t.Errorf("%+v, %v, %v", f, findings, err)
@@ -184,7 +184,7 @@ func checkBurst(t *testing.T, r *running) {
 	}
 }
 
-// checkRestored: others remove and edit what is published.
+// checkRestored: others remove and edit published objects.
 func checkRestored(t *testing.T, r *running) {
 	want := r.desired("")
 	before, begun := r.renders(), r.clock.Now()
@@ -215,7 +215,7 @@ func checkRestored(t *testing.T, r *running) {
 	}
 }
 
-// checkUnserved: the operator works, and says once that there is no status.
+// checkUnserved: the operator works, and reports once that there is no status.
 func checkUnserved(t *testing.T, r *running) {
 	r.event(gather.OperatorNamespace, "StatusNotServed", operatorName)
 	first := r.desired("")
@@ -224,6 +224,6 @@ func checkUnserved(t *testing.T, r *running) {
 		t.Error("another bundle is published")
 	}
 	if got := r.event(gather.OperatorNamespace, "StatusNotServed", operatorName); got["series"] != nil {
-		t.Errorf("it is said again: %v", got["series"])
+		t.Errorf("it is reported again: %v", got["series"])
 	}
 }

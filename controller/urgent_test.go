@@ -21,8 +21,8 @@ import (
 	"wmco/controller/status"
 )
 
-// says reports for the node, with its facts.
-func (r *running) says(report published.Report) {
+// sendReport reports for the node, with its facts.
+func (r *running) sendReport(report published.Report) {
 	r.t.Helper()
 	before, err := published.DecodeReport(r.node().Annotations[published.ReportAnnotation])
 	if err != nil {
@@ -112,7 +112,7 @@ func checkUrgent(t *testing.T, r *running) {
 		r.annotate(published.PausedAnnotation, "")
 		r.annotate(published.ReportAnnotation, before)
 	})
-	r.says(has(first))
+	r.sendReport(has(first))
 	r.annotate(published.PausedAnnotation, "true")
 	set := mirrorSet("waits", "waits.example.com")
 	if err := r.Create(t.Context(), set); err != nil {
@@ -136,10 +136,10 @@ func checkUrgent(t *testing.T, r *running) {
 	}
 	refused := has(first)
 	refused.State, refused.Desired, refused.Impact, refused.Message = published.StateNeedsPermission, second.Bundle, bundle.ImpactRestart, "a service reads the file"
-	r.says(refused)
-	said := r.condition(status.UrgentInputsReached, metav1.ConditionFalse)
-	if said.Reason != status.ReasonUrgentHeld || !strings.Contains(said.Message, nodeName+": the kubelet client CA (") || !strings.Contains(said.Message, "expires on 20") || !strings.Contains(said.Message, refused.Message) {
-		t.Errorf("%+v", said)
+	r.sendReport(refused)
+	held := r.condition(status.UrgentInputsReached, metav1.ConditionFalse)
+	if held.Reason != status.ReasonUrgentHeld || !strings.Contains(held.Message, nodeName+": the kubelet client CA (") || !strings.Contains(held.Message, "expires on 20") || !strings.Contains(held.Message, refused.Message) {
+		t.Errorf("%+v", held)
 	}
 	if got := gauges(t, "wmco_urgent_input_held_nodes"); got["kubelet client CA"] != 1 || got["pull secret"] != 0 {
 		t.Errorf("held: %v", got)
@@ -147,14 +147,14 @@ func checkUrgent(t *testing.T, r *running) {
 	if got := gauges(t, "wmco_urgent_input_expiry_timestamp_seconds"); got["kubelet client CA"] < 1e9 {
 		t.Errorf("expires: %v", got)
 	}
-	r.says(has(second))
+	r.sendReport(has(second))
 	r.condition(status.UrgentInputsReached, metav1.ConditionTrue)
 	r.annotate(published.PausedAnnotation, "")
 	third := r.desired(second.Bundle)
 	if third.Urgent || !strings.Contains(r.file(third, `C:\k\kubelet-ca.crt`), added) || !slices.Contains(r.registries(third), "waits.example.com") {
 		t.Errorf("%+v, %q", third, r.registries(third))
 	}
-	r.says(has(third))
+	r.sendReport(has(third))
 	undo()
 	if err := r.eventually("the first bundle again, and no layer that nobody needs", func() bool {
 		d, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation])

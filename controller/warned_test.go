@@ -60,9 +60,9 @@ func checkWarnings(t *testing.T, r *running) {
 			t.Fatal(err)
 		}
 	}
-	var said heard
+	var warned heard
 	config := rest.CopyConfig(cluster.Config(t))
-	config.WarningHandler = &said
+	config.WarningHandler = &warned
 	user := testenv.NewClient(t, config)
 	hook := admission.WarningWebhook(gather.OperatorNamespace)
 	hook.Webhooks[0].ClientConfig.Service, hook.Webhooks[0].ClientConfig.URL = nil, new("https://"+r.warnings+admission.WarningsPath)
@@ -77,7 +77,7 @@ func checkWarnings(t *testing.T, r *running) {
 	if err := user.Create(t.Context(), quay.DeepCopy(), client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	if got := said.take(); got != "" {
+	if got := warned.take(); got != "" {
 		t.Errorf("without a certificate: %q", got)
 	}
 	hook.Webhooks[0].ClientConfig.CABundle = text
@@ -85,7 +85,7 @@ func checkWarnings(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 	if err := r.eventually("a warning", func() bool {
-		return user.Create(t.Context(), quay.DeepCopy(), client.DryRunAll) == nil && said.take() == "1 Windows node changes: no restart"
+		return user.Create(t.Context(), quay.DeepCopy(), client.DryRunAll) == nil && warned.take() == "1 Windows node changes: no restart"
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func checkWarnings(t *testing.T, r *running) {
 		if err := user.Create(t.Context(), step.object, client.DryRunAll); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		got := said.take()
+		got := warned.take()
 		t.Logf("%s, %s: %s", step.name, time.Since(begun).Round(time.Millisecond), got)
 		lines := strings.Split(got, "\n")
 		if got == "" {
@@ -127,7 +127,7 @@ func checkWarnings(t *testing.T, r *running) {
 			t.Errorf("%s: %q", step.name, got)
 		}
 	}
-	checkPullSecretWarning(t, r, user, &said)
+	checkPullSecretWarning(t, r, user, &warned)
 	proxy := base.NewObject(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"})
 	if err := r.Get(t.Context(), client.ObjectKey{Name: "cluster"}, proxy); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func checkWarnings(t *testing.T, r *running) {
 	if err := user.Update(t.Context(), proxy, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	if got := said.take(); !strings.HasPrefix(got, "Windows nodes change when the network operator has written the status") {
+	if got := warned.take(); !strings.HasPrefix(got, "Windows nodes change when the network operator has written the status") {
 		t.Errorf("a Proxy: %q", got)
 	}
 	if now := r.desired(""); now.Bundle != first.Bundle {
@@ -147,7 +147,7 @@ func checkWarnings(t *testing.T, r *running) {
 }
 
 // checkPullSecretWarning: no answer has anything of the secret.
-func checkPullSecretWarning(t *testing.T, r *running, user client.Client, said *heard) {
+func checkPullSecretWarning(t *testing.T, r *running, user client.Client, warned *heard) {
 	t.Helper()
 	var secret corev1.Secret
 	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "openshift-config", Name: "pull-secret"}, &secret); err != nil {
@@ -162,7 +162,7 @@ func checkPullSecretWarning(t *testing.T, r *running, user client.Client, said *
 	if err := user.Update(t.Context(), &secret, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	got := said.take()
+	got := warned.take()
 	if !strings.HasPrefix(got, "Windows nodes get credentials of this Secret") || strings.Contains(got, password) || strings.Contains(got, "dXNlcjpodW50") {
 		t.Errorf("the pull secret: %q", got)
 	}

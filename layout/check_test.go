@@ -60,7 +60,7 @@ func TestCommandsOfServices(t *testing.T) {
 	}
 }
 
-// refused checks that the bundle is one that bundle.Check accepts, and what layout.Check says about it.
+// refused checks that bundle.Check accepts the bundle, and that layout.Check refuses it with a text.
 func refused(t *testing.T, b bundle.Bundle, want string) {
 	t.Helper()
 	if err := b.Check(); err != nil {
@@ -75,7 +75,7 @@ func refused(t *testing.T, b bundle.Bundle, want string) {
 	}
 }
 
-// foreign is one entry of each kind that is in no bundle, and what is said about it.
+// foreign is one entry of each kind that is in no bundle, and the refusal of it.
 func foreign() map[bundle.EntryKind][]entry {
 	service := func(change func(*bundle.Service)) func(*bundle.Layer) {
 		return func(l *bundle.Layer) { change(&l.Services[0]) }

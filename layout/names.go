@@ -4,7 +4,7 @@
 //
 //	layout --names--> render --bundle--> node agent --layout.Check--> applied or refused
 //
-// It says nothing about the contents of files and about the flags that programs of the table get.
+// It does not limit the contents of files and the flags of programs of the table.
 package layout
 
 import (

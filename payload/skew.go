@@ -18,7 +18,7 @@ func kubeletsBehind(clusterMinor int) int {
 // RefusesUpdate reports whether OpenShift refuses the next minor update of a cluster because of one kubelet: it is too
 // old now, or would be after the update (KubeletMinorVersionUpgradeable, which counts Windows nodes). The next minor
 // version is taken for the number after this one, as OpenShift does. Versions are such as "4.20.4" and "v1.31.14"; of
-// unknown ones nothing is said.
+// unknown ones none is refused.
 func RefusesUpdate(cluster, kubelet string) bool {
 	_, minor, ok := majorMinor(cluster)
 	server, supported := KubernetesOf(cluster)

@@ -21,7 +21,7 @@ func TestWhatOpenShiftRefuses(t *testing.T) {
 		{"5.0.3", "v1.35.4", true},
 		{"5.1.0", "v1.36.3", false},
 		{"5.1.0", "v1.35.4", true},
-		{"5.0.3", "v1.37.0", false}, // ahead: OpenShift says Unknown
+		{"5.0.3", "v1.37.0", false}, // ahead: OpenShift reports Unknown
 		{"5.0.3-okd-scos.1", "v1.35.4+1234567", true},
 		{"5.0.3", "", false},
 		{"", "v1.31.14", false},

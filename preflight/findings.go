@@ -283,7 +283,7 @@ func checkDisk(_ Question, a Answer) bundle.Findings {
 	return all
 }
 
-// Differences of clocks, in seconds: kube-apiserver accepts what a token or certificate says to the second, and gives
+// Differences of clocks, in seconds: kube-apiserver checks the times of a token or certificate to the second, and gives
 // certificates five minutes of the past (k8s.io/kubernetes/pkg/controller/certificates/signer, backdate).
 const (
 	skewWarned = 10

@@ -171,7 +171,7 @@ func TestAHealthyHostHasNoFinding(t *testing.T) {
 	}
 }
 
-// TestOtherWindowsIsHealthy: what is a fault in one cluster, or on one Windows, is none elsewhere.
+// TestOtherWindowsIsHealthy: a fault in one cluster, or on one Windows, is none elsewhere.
 func TestOtherWindowsIsHealthy(t *testing.T) {
 	for name, change := range map[string]func(*Question, *Answer){
 		"Windows Server 2019":                     func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.17763", 1 },
@@ -193,7 +193,7 @@ func TestOtherWindowsIsHealthy(t *testing.T) {
 		"no Defender and no exclusion":          func(_ *Question, a *Answer) { a.Facts.DefenderRunning, a.Machine.Excluded = false, false },
 		"its own containerd":                    service("containerd", `C:\k\containerd\containerd.exe`),
 		"a clock with the latency of a request": skewed(-9),
-		"no API server that says its time":      func(_ *Question, a *Answer) { a.ClockSkewSeconds = nil },
+		"no API server with a time":             func(_ *Question, a *Answer) { a.ClockSkewSeconds = nil },
 		"a name of 15 characters": func(_ *Question, a *Answer) {
 			a.Facts.HostName, a.Names.Pointers = "abcdefghijklmno", []string{"abcdefghijklmno."}
 		},

@@ -1,6 +1,6 @@
 // Package preflight holds the question for a host before it becomes a node, its answer, and the findings that follow from both.
 //
-//	inputs of the cluster --> Question --stdin--> wmco-node preflight --> Answer --Findings--> what is missing, each with a fix
+//	inputs of the cluster --> Question --stdin--> wmco-node preflight --> Answer --Findings--> missing things, each with a fix
 //
 // The host only reads. An answer is a report of one host: it decides nothing about another one.
 package preflight
@@ -68,7 +68,7 @@ type Answer struct {
 	Names   Names        `json:"names"`
 	Reached []Reach      `json:"reached"`
 	// ClockSkewSeconds is how much the host's clock is ahead of the API server's, negative where it is behind; absent
-	// where no API server has said its time.
+	// where no API server has reported its time.
 	ClockSkewSeconds *float64 `json:"clockSkewSeconds,omitempty"`
 	// Unread are the facts that could not be read, each with why.
 	Unread []string `json:"unread,omitempty"`
@@ -97,7 +97,7 @@ type Machine struct {
 	Services []Service `json:"services,omitempty"`
 	Ports    []Port    `json:"ports,omitempty"`
 	Folders  []Folder  `json:"folders,omitempty"`
-	// Excluded is true if Defender leaves containerd alone; it says nothing where Defender does not run.
+	// Excluded is true if Defender leaves containerd alone; it has no meaning where Defender does not run.
 	Excluded bool `json:"excluded,omitempty"`
 }
 
@@ -134,7 +134,7 @@ type Folder struct {
 	Trusted bool `json:"trusted"`
 }
 
-// Names is what the DNS of the host says of it.
+// Names is how the DNS of the host resolves its names.
 type Names struct {
 	// Full is the name that was looked up, Addresses are what it has, Pointers the names of the host's address.
 	Full      string   `json:"full,omitempty"`

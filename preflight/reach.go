@@ -52,7 +52,7 @@ func checkAPI(q Question, a Answer) bundle.Findings {
 	return all
 }
 
-// problemText is what a finding says about a problem.
+// problemText is the text of a finding about a problem.
 type problemText struct{ Reason, Fix string }
 
 func checkRegistries(q Question, a Answer) bundle.Findings {

@@ -8,8 +8,8 @@ import (
 	"wmco/bundle"
 )
 
-// Contradiction returns what in facts that a Node reports cannot be of its host, by what is known without them; empty
-// if nothing is. It looks at what is rendered. Own are the addresses of the host.
+// Contradiction returns a reported fact that cannot be of the Node's host, judged without the report; empty
+// if there is none. It checks the rendered facts. Own are the addresses of the host.
 //
 // The overlay network works over the address that the Node announces: others send to it, and the host sends from the
 // network's (ovn-org/ovn-kubernetes, go-controller/hybrid-overlay/pkg/controller). Its prefix is the subnet that OVN

@@ -164,7 +164,7 @@ func stateRows() []Row {
 		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster are removed"),
 		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),
 		cloudCerts,
-		state(fileKubeconfig, "the kubelet's kubeconfig, written by itself; that of another cluster is removed"),
+		state(fileKubeconfig, "the kubelet's kubeconfig, which the kubelet writes; that of another cluster is removed"),
 		state(dirCNIConfig+`\`+layout.OverlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
 		state(fileOverlayCert, "link to the client certificate that hybrid-overlay-node uses; that of another cluster is removed"),
 		state(fileLedgerCopy, "what is managed on the node, without contents, as must-gather reads it; written by the node agent"),
@@ -259,7 +259,7 @@ func hostRows() []Row {
 	endpoint.JoinedOnly = true
 	key := row(rowAuthorizedKey, bundle.KindAuthorizedKey, "<fingerprint>", bundle.ImpactNone, "a public key of the operator in "+bundle.AuthorizedKeysFile+"; only in bundles of the operator", FromPrivateKey)
 	key.Layer, key.JoinedOnly = bundle.LayerNode, true
-	updates := row(rowPolicyUpdates, bundle.KindPolicy, bundle.PolicyUpdates, bundle.ImpactNone, "below `HKLM\\"+bundle.PoliciesKey+"`: Windows installs no updates and does not boot by itself; only with `windowsReboots: Coordinate`", FromSettings)
+	updates := row(rowPolicyUpdates, bundle.KindPolicy, bundle.PolicyUpdates, bundle.ImpactNone, "below `HKLM\\"+bundle.PoliciesKey+"`: Windows installs no updates and does not reboot on its own; only with `windowsReboots: Coordinate`", FromSettings)
 	updates.Layer, updates.JoinedOnly = bundle.LayerNode, true
 	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the computer's name, which is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
@@ -320,7 +320,7 @@ func payloadRows() []Row {
 // routeRow is the row of a route.
 func routeRow(destination string) RowID { return RowID("route/" + destination) }
 
-// amazonDoc says what is at a link-local address of AWS (docs.aws.amazon.com/AWSEC2/latest/UserGuide).
+// amazonDoc describes a link-local address of AWS (docs.aws.amazon.com/AWSEC2/latest/UserGuide).
 func amazonDoc(destination string) string {
 	switch destination {
 	case "169.254.169.123/32":

@@ -158,7 +158,7 @@ func (c Cluster) checkCertificates() bundle.Findings {
 	return all
 }
 
-// checkPresent reports what is missing that a host needs to join.
+// checkPresent reports missing inputs that a host needs to join.
 func (c Cluster) checkPresent() bundle.Findings {
 	var all bundle.Findings
 	if c.KubeletClientCA == "" {
@@ -253,7 +253,7 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	}
 	if missing {
 		r.addFinding(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
-			"nothing with the operator, which resumes by itself; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
+			"nothing with the operator, which resumes automatically; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
 }
 
@@ -266,7 +266,7 @@ func (c Cluster) ForeignKubelet(f bundle.Facts) (why, fix string) {
 	return f.Kubelet.BelongsElsewhere([]string{c.APIServerInternalURL}, c.Bootstrap.CA)
 }
 
-// factsUnknown says what waits for the facts of a host.
+// factsUnknown lists what waits for the facts of a host.
 func (c Cluster) factsUnknown(n Node, r *report) {
 	message := "the facts of the host are not known: this is its join-stage bundle, rendered from objects alone"
 	if n.Incomplete() {
@@ -332,7 +332,7 @@ func (c Cluster) checkNames(n Node, r *report) {
 	}
 }
 
-// checkCloudName checks what a cloud says of a host. A host that joins without it would register under the name of its
+// checkCloudName checks the name that a cloud reports for a host. A host that joins without it would register under the name of its
 // computer, which the cloud controller does not know.
 func (c Cluster) checkCloudName(n Node, r *report) {
 	fromCloud := c.Platform == bundle.PlatformAWS || c.Platform == bundle.PlatformGCP

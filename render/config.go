@@ -54,23 +54,23 @@ const (
 	AdoptionRollout AdoptionMode = "Rollout"
 )
 
-// WindowsRebootMode is what is done about a boot that Windows itself waits for, such as after its updates.
+// WindowsRebootMode is how the operator treats a boot that Windows itself waits for, such as after its updates.
 type WindowsRebootMode string
 
 const (
-	// WindowsRebootsReport says it.
+	// WindowsRebootsReport lists the nodes.
 	WindowsRebootsReport WindowsRebootMode = "Report"
-	// WindowsRebootsIgnore says nothing.
+	// WindowsRebootsIgnore does nothing.
 	WindowsRebootsIgnore WindowsRebootMode = "Ignore"
 	// WindowsRebootsCoordinate has the operator drain the nodes and boot their hosts, by the rules of rollouts.
 	WindowsRebootsCoordinate WindowsRebootMode = "Coordinate"
 )
 
-// KeysMode is what is done about hosts that refuse the operator's key, and whose node agent cannot write it.
+// KeysMode is how the operator treats hosts that refuse its key, and whose node agent cannot write it.
 type KeysMode string
 
 const (
-	// KeysRotate says which they are. Node agents write the key of all others.
+	// KeysRotate lists them. Node agents write the key of all others.
 	KeysRotate KeysMode = "Rotate"
 	// KeysReplace also deletes their Machines, one at a time for each MachineSet.
 	KeysReplace KeysMode = "Replace"

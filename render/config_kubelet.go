@@ -153,7 +153,7 @@ func (c Cluster) checkWholeKubelet() bundle.Findings {
 }
 
 // checkEviction returns a finding for an evictionHard without one of the default thresholds: the map replaces ours as a
-// whole. A kubelet that has mergeDefaultEvictionSettings adds what is missing if that is set.
+// whole. A kubelet that has mergeDefaultEvictionSettings adds missing thresholds if that is set.
 func checkEviction(config kubeletv1beta1.KubeletConfiguration, settings bundle.Ref) bundle.Findings {
 	if config.EvictionHard == nil || config.MergeDefaultEvictionSettings != nil && *config.MergeDefaultEvictionSettings {
 		return nil
@@ -211,7 +211,7 @@ func unknownFields(value any, path string, known map[string]bool) []string {
 // (k8s.io/kubernetes/pkg/kubelet/cm, container_manager_windows.go).
 const gateWindowsAffinity = "WindowsCPUAndMemoryAffinity"
 
-// checkGates applies the kubelet's own rules for feature gates, and refuses the one that has it run what a Pod says
+// checkGates applies the kubelet's own rules for feature gates, and refuses the one that lets Pods run commands as SYSTEM
 // (gitRepo volumes: k8s.io/kubernetes/pkg/volume/git_repo, CVE-2024-10220). The kubelet does not start with a gate that
 // it does not know, with a locked gate of the other value, or with a gate that is on while one that it needs is off.
 func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {

@@ -17,7 +17,7 @@ import (
 	"wmco/render/kubelets"
 )
 
-// refusals are what is wrong with an override of the kubelet's configuration.
+// refusals are the findings about an override of the kubelet's configuration.
 func refusals(text string) []string {
 	var list []string
 	_, findings := DecodeSettings("kubelet: "+text, settingsRef)
@@ -173,7 +173,7 @@ func TestARefusedFieldSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestGatesThatSettingsMayNotSet: a gate neither stops the kubelet nor has it run what a Pod says.
+// TestGatesThatSettingsMayNotSet: a gate neither stops the kubelet nor has it run commands of a Pod.
 func TestGatesThatSettingsMayNotSet(t *testing.T) {
 	for gate, tt := range map[string]struct {
 		value bool

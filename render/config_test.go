@@ -219,7 +219,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestSettingsAreExplained: each setting has one meaning, and docs/settings.md says the same of it.
+// TestSettingsAreExplained: each setting has one meaning, and docs/settings.md has the same.
 func TestSettingsAreExplained(t *testing.T) {
 	text, err := os.ReadFile("../docs/settings.md")
 	if err != nil {
@@ -233,7 +233,7 @@ func TestSettingsAreExplained(t *testing.T) {
 	for _, d := range docs {
 		explained[d.Name] = true
 		if !strings.Contains(string(text), "| `"+d.Name+"` | ") || !strings.Contains(string(text), "| "+d.Meaning+" |\n") {
-			t.Errorf("docs/settings.md says something else about %s than %q", d.Name, d.Meaning)
+			t.Errorf("docs/settings.md differs about %s from %q", d.Name, d.Meaning)
 		}
 	}
 	for _, name := range SettingNames() {

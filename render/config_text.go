@@ -10,7 +10,7 @@ import (
 // are some kilobytes.
 const maxSettings = 64 << 10
 
-// checkSettingsText returns what is wrong with a text that must not be decoded, empty if it may be.
+// checkSettingsText returns the problem of a text that must not be decoded, empty if it may be.
 func checkSettingsText(text []byte) string {
 	if len(text) > maxSettings {
 		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxSettings)
@@ -19,7 +19,7 @@ func checkSettingsText(text []byte) string {
 		return "has a second document, below a line with ---, which is not read: write all settings into one"
 	}
 	if beyond, err := yamltext.ExpandsBeyond(text, maxSettings); err != nil || !beyond {
-		return "" // the decoder says what is no YAML
+		return "" // the decoder reports invalid YAML
 	}
 	return fmt.Sprintf("has aliases that expand to more than %d bytes", maxSettings)
 }

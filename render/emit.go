@@ -10,7 +10,7 @@ import (
 	"wmco/render/mirrors"
 )
 
-// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says
+// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row decides
 // whether the entry is wanted for this platform and stage, and sets its access, impact and causes.
 type emitter struct {
 	cluster Cluster

@@ -69,8 +69,8 @@ func (c Cluster) PausePlaces() []mirrors.Place {
 	return c.hostsFiles().Places(c.Settings.PauseImage)
 }
 
-// checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the
-// registry alone knows: the node says it.
+// checkPinnedImages reports images that are not pulled to Windows nodes. Whether there is an image for Windows, only the
+// registry knows: the node reports it.
 func (c Cluster) checkPinnedImages() bundle.Findings {
 	var findings bundle.Findings
 	kept, _ := c.pinnedImages()

@@ -254,7 +254,7 @@ const (
 type Origins map[Origin]bundle.Ref
 
 // WithoutCredentials returns the cluster as it is whatever its credentials are, for who answers those who may not know
-// them: what is rendered from it and said about it depends on no password or token, nor on who has one.
+// them: its bundles and findings depend on no password or token, nor on who has one.
 func (c Cluster) WithoutCredentials() Cluster {
 	for _, s := range []*bundle.Secret{&c.Proxy.HTTP, &c.Proxy.HTTPS} {
 		if !s.IsZero() {

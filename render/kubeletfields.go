@@ -9,7 +9,7 @@ import (
 type kubeletFields struct {
 	// fields are their JSON paths, as in kubelets.Table. A path below one that is refused is refused too.
 	fields string
-	// about says what fields are for that may be set, and why others may not.
+	// about describes what the fields of a group that may be set are for, and why others may not.
 	about string
 	// fix is what to do in place of setting one that is refused.
 	fix string

@@ -35,7 +35,7 @@ func (k KubernetesSettings) checkValues() bundle.Findings {
 	return nil
 }
 
-// WorkerPool is what the MachineConfigPool worker says about the version of Linux nodes.
+// WorkerPool is what the MachineConfigPool worker has about the version of Linux nodes.
 type WorkerPool struct {
 	Paused bool
 	// Release is the cluster's version that its current configuration was rendered by, such as "4.18.12"; empty if
@@ -98,7 +98,7 @@ func notOlderThan(kubelet, server string) string {
 	return fmt.Sprintf("1.%d", s-oldestBehind)
 }
 
-// checkVersion says whether the cluster's version is supported, and what its nodes get instead of the kubelet of that
+// checkVersion reports whether the cluster's version is supported, and what its nodes get instead of the kubelet of that
 // version.
 func (c Cluster) checkVersion() bundle.Findings {
 	r := report{ref: orRef(c.Origins[FromVersion], bundle.Ref{Kind: "ClusterVersion", Name: "version"})}
@@ -140,7 +140,7 @@ func (c Cluster) checkVersion() bundle.Findings {
 	return r.findings
 }
 
-// kubeletKept says that nodes wait for the worker pool, and what that means for the cluster's next update.
+// kubeletKept reports that nodes wait for the worker pool, and what that means for the cluster's next update.
 func (c Cluster) kubeletKept(r *report) {
 	message := fmt.Sprintf(
 		"MachineConfigPool worker is paused at %s: Windows nodes keep kubelet %s, and skip to that of the cluster when the pool is resumed",

@@ -18,11 +18,11 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		pool          WorkerPool
 		mode          PausedPoolMode
 		want          string
-		// reason and says are those of the finding, empty for none.
-		reason, says string
+		// reason and text are those of the finding, empty for none.
+		reason, inMessage string
 	}{
 		{"as the cluster", "4.20.4", WorkerPool{Release: "4.20.4"}, PausedPoolWait, "1.33", "", ""},
-		{"a pool that follows by itself", "4.20.4", WorkerPool{Release: "4.18.30"}, PausedPoolWait, "1.33", "", ""},
+		{"a pool that follows alone", "4.20.4", WorkerPool{Release: "4.18.30"}, PausedPoolWait, "1.33", "", ""},
 		{"a pool that is paused at the same version", "4.20.4", WorkerPool{Paused: true, Release: "4.20.1"}, PausedPoolWait, "1.33", "", ""},
 		{"EUS to EUS, half way", "4.19.11", WorkerPool{Paused: true, Release: "4.18.30"}, PausedPoolWait, "1.31", reason.KubeletKept, "is paused at 4.18.30: Windows nodes keep kubelet v1.31."},
 		{"EUS to EUS, the cluster has arrived", "4.20.4", WorkerPool{Paused: true, Release: "4.18.30"}, PausedPoolWait, "1.31", reason.KubeletKept, refused},
@@ -37,7 +37,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		{"the last ones of OpenShift 4", "4.23.2", WorkerPool{}, PausedPoolWait, "1.36", "", ""},
 		{"the same, a pool of before", "4.24.0", WorkerPool{Paused: true, Release: "4.23.2"}, PausedPoolWait, "1.36", reason.KubeletKept, refused},
 		{"a cluster that is not known yet", "4.25.1", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "and nodes get v1.37."},
-		{"a name that says nothing", "6.0.0", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
+		{"an unknown name", "6.0.0", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
 		{"a cluster that is too new", "5.7.0", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
 	} {
 		c := Cluster{Version: tt.cluster, Pool: tt.pool}
@@ -52,7 +52,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		if tt.reason == "" && len(found) == 0 {
 			continue
 		}
-		if len(found) != 1 || found[0].Reason != tt.reason || !strings.Contains(found[0].Message, tt.says) || (tt.says == refused) != strings.Contains(found[0].Message, refused) {
+		if len(found) != 1 || found[0].Reason != tt.reason || !strings.Contains(found[0].Message, tt.inMessage) || (tt.inMessage == refused) != strings.Contains(found[0].Message, refused) {
 			t.Errorf("%s: %+v", tt.what, found)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"wmco/bundle/reason"
 )
 
-// TestANodeWhoseNetworksAreNotKnown is not rendered as one that has none: what is published for it stays.
+// TestANodeWhoseNetworksAreNotKnown is not rendered as one without networks: its published bundle stays.
 func TestANodeWhoseNetworksAreNotKnown(t *testing.T) {
 	none := func(f *bundle.Facts) { f.Networks, f.Endpoints = nil, nil }
 	for _, tt := range []struct {

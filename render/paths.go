@@ -83,7 +83,7 @@ const proxyEnvironment = layout.ProxyEnvironment
 // portExporter is the port of windows_exporter.
 const portExporter = layout.PortExporter
 
-// portDoc says what a port of the firewall is for.
+// portDoc describes the purpose of a port of the firewall.
 func portDoc(rule string) string {
 	switch rule {
 	case layout.RuleSSH:

@@ -35,7 +35,8 @@ func fileAt(l bundle.Layer, path string) (bundle.File, bool) {
 	return bundle.File{}, false
 }
 
-// TestPullCredentials: nodes have the pull secret as Linux nodes have it, for administrators alone, in both stages; and not where a setting says so.
+// TestPullCredentials: nodes have the pull secret as Linux nodes have it, for administrators alone, in both stages; and not where a setting forbids
+// it.
 func TestPullCredentials(t *testing.T) {
 	const ab, cd = "YTpi", "Yzpk" // a:b and c:d
 	want := "{\n  \"auths\": {\n    \"quay.io/org\": {\n      \"auth\": \"" + ab + "\"\n    }\n  }\n}\n"

@@ -16,7 +16,7 @@ import (
 // Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other
 // by, a node is lost; without the pull secret it pulls no image.
 type Urgent struct {
-	// Layer is the cluster layer that a node has, with nothing changed but what is urgent; zero if nothing is.
+	// Layer is the cluster layer that a node has, with only the urgent changes; zero if there are none.
 	Layer bundle.Layer
 	// Inputs are those that differ.
 	Inputs []UrgentInput
@@ -56,7 +56,7 @@ func (u UrgentInput) String() string {
 	return fmt.Sprintf("the %s (%s of the node expires on %s)", u.Name, u.CA, u.Expires.UTC().Format(time.DateOnly))
 }
 
-// Urgent returns what is urgent for a node with this cluster layer.
+// Urgent returns the urgent changes for a node with this cluster layer.
 func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 	wanted, ok := f.shared[has.Stage]
 	if !ok || has.Kind != bundle.LayerCluster {

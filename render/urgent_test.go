@@ -125,7 +125,7 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
-// TestTheCAThatExpiresFirstIsNamed: of several CAs that are followed by others it says until when a node works.
+// TestTheCAThatExpiresFirstIsNamed: of several CAs that are followed by others, the first expiry is named.
 func TestTheCAThatExpiresFirstIsNamed(t *testing.T) {
 	early, late, other := testCA(t, "early", "2026-01-01"), testCA(t, "late", "2026-03-01"), testCA(t, "other", "2025-01-01")
 	nextEarly, nextLate := testCA(t, "early", "2027-01-01"), testCA(t, "late", "2027-03-01")

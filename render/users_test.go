@@ -8,8 +8,8 @@ import (
 	"wmco/bundle"
 )
 
-// TestProgramsReadNothingThatUsersMayMake: kubelets run what is in the folder of volume plugins, and hybrid-overlay-node what a kubeconfig in its configuration
-// names. The defaults of both are below folders that every user may make in C:\.
+// TestProgramsReadNothingThatUsersMayMake: kubelets run programs in the folder of volume plugins, and hybrid-overlay-node those that a kubeconfig in
+// its configuration names. The defaults of both are below folders that every user may make in C:\.
 func TestProgramsReadNothingThatUsersMayMake(t *testing.T) {
 	fleet, findings, err := NewFleet(testCluster(bundle.PlatformNone), Options{})
 	if err != nil || fleet == nil {

@@ -15,7 +15,7 @@ type PinnedImage struct {
 	Field string
 }
 
-// pinnedImages returns the images by name, each once, without those that reportPinnedImages says are left out.
+// pinnedImages returns the images by name, each once, without those that reportPinnedImages omits.
 func (c Cluster) pinnedImages() (images []string, causes []bundle.Ref) {
 	for _, p := range c.PinnedImages {
 		if bundle.CheckImageByDigest(p.Name) != nil || !slices.Contains(images, p.Name) && len(images) == bundle.MaxPinnedImages {

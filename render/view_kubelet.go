@@ -54,7 +54,7 @@ func (e *emitter) kubeletEntries() {
 
 // kubeletConfig returns the configuration of a Windows kubelet, with the settings' override on top.
 //
-// The kubelet runs what is in the folder of volume plugins, as SYSTEM. Its default is C:\usr\libexec\kubernetes\kubelet-plugins\volume\exec
+// The kubelet runs programs in the folder of volume plugins, as SYSTEM. Its default is C:\usr\libexec\kubernetes\kubelet-plugins\volume\exec
 // (k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1, DefaultVolumePluginDir), which every user of a host may make, or fill where the kubelet has made it.
 //
 // Until the Node exists, certificates are not rotated. A kubelet that rotates makes the key of its first certificate in memory

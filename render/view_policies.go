@@ -2,8 +2,8 @@ package render
 
 import "wmco/bundle"
 
-// policyEntries has Windows not boot by itself where the operator sees to its boots. With other settings the node agent
-// puts back what was there before.
+// policyEntries keeps Windows from booting where the operator controls its boots. With other settings the node agent
+// restores the earlier value.
 func (e *emitter) policyEntries() {
 	r, ok := e.wantedRow(rowPolicyUpdates)
 	if !ok || e.cluster.Settings.WindowsReboots != WindowsRebootsCoordinate || e.node.OlderAgent || e.node.NoPolicies {

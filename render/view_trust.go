@@ -18,7 +18,7 @@ type certificate struct {
 	parsed *x509.Certificate
 }
 
-// parsePEM returns the certificates of a PEM text in their order, each once, and what is wrong with other blocks, which
+// parsePEM returns the certificates of a PEM text in their order, each once, and the problems of other blocks, which
 // it names by their number. Text between blocks, CRLF and a missing newline at the end are accepted.
 func parsePEM(text string) ([]certificate, []string) {
 	var certs []certificate

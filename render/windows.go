@@ -138,7 +138,7 @@ func (r RolloutSettings) NextStart(i bundle.Impact, now time.Time) time.Time {
 	return first
 }
 
-// checkWindows returns what is wrong with the windows. One that never opens would keep its changes for ever.
+// checkWindows returns findings about the windows. One that never opens would keep its changes for ever.
 func (r RolloutSettings) checkWindows() bundle.Findings {
 	var findings bundle.Findings
 	for i, w := range r.Windows {

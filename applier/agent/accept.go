@@ -25,7 +25,7 @@ func newRefusal(format string, args ...any) error { return &refusal{fmt.Sprintf(
 // refused.
 const newOnRefusal = "fix: find out who writes to Nodes, and see that the operator runs; it writes the annotation again"
 
-// acceptAnnotation returns what an annotation says, if the host may act on it: it is signed for this Node by a key that
+// acceptAnnotation decodes an annotation, if the host may act on it: it is signed for this Node by a key that
 // the host has, and nothing newer was accepted before. A host whose bundle has no keys, which an older operator has
 // joined, accepts everything until a bundle brings keys. The error is a *refusal, or a fault that may pass.
 func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired, error) {
@@ -83,8 +83,8 @@ func (a *Agent) trustedKeys(ctx context.Context) (published.Keys, error) {
 	return keys, nil
 }
 
-// neverHadKeys refuses everything on a host that has lost its keys: a person who removed a damaged file has not said
-// that anyone who may write to the Node may run programs until the repair has restored it.
+// neverHadKeys refuses everything on a host that has lost its keys: a person who removed a damaged file has not allowed
+// everyone who may write to the Node to run programs until the repair has restored it.
 func (a *Agent) neverHadKeys(ctx context.Context) error {
 	had, err := a.Engine.BroughtFile(ctx, bundle.SigningKeysFile)
 	switch {
@@ -108,7 +108,7 @@ func (a *Agent) readKeys(ctx context.Context) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// checkName refuses what is for another Node. No name is for a Node of any name.
+// checkName refuses state for another Node. No name is for a Node of any name.
 func (a *Agent) checkName(name string) error {
 	if name == "" {
 		return nil
@@ -118,12 +118,12 @@ func (a *Agent) checkName(name string) error {
 	case err != nil:
 		return fmt.Errorf("finding out which Node this is: %w", err)
 	case name != own:
-		return newRefusal("what is published here is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
+		return newRefusal("the published bundle is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
 	}
 	return nil
 }
 
-// checkNewest refuses what is older than what was accepted before, and notes it otherwise, before anything is done. A
+// checkNewest refuses state that is older than the accepted one, and notes it otherwise, before anything is done. A
 // counter is one of the keys that signed it. Where none of them is trusted any longer, it has ended: an operator that
 // has lost its keys brings others over SSH, does not know what it signed before, and its clock may be behind that of
 // the operator before.
@@ -141,7 +141,7 @@ func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text strin
 	}
 	now, since := a.Engine.Clock.Now(), a.sinceBoot()
 	had := published.Counter{Term: before.Term, Sequence: before.Sequence}
-	// Of what is signed alone: blanks in the signatures, or their order, are not.
+	// Of the signed text alone: blanks in the signatures, or their order, are not.
 	signed, _, err := published.Signatures(text)
 	if err != nil {
 		return fmt.Errorf("reading the signatures of the annotation: %w", err)
@@ -149,9 +149,9 @@ func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text strin
 	digest, signers := bundle.Of([]byte(signed)), keys.Signers(text)
 	switch order := d.Counter().Compare(had); {
 	case before.Schema != 0 && order < 0:
-		return newRefusal("what is published here (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
+		return newRefusal("the published bundle (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
 	case before.Schema != 0 && order == 0 && before.Text != digest:
-		return newRefusal("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
+		return newRefusal("the published bundle has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
 	case before.Schema != 0 && order == 0:
 		a.follower.permitted = since - elapsedSince(before, facts.BootTime, since, now)
 		if slices.Equal(before.Signers, signers) {
@@ -184,7 +184,7 @@ func elapsedSince(a applier.Accepted, boot string, since time.Duration, now time
 	return passed
 }
 
-// permissionExpired reports whether what is permitted above a restart is not begun any longer.
+// permissionExpired reports whether a permission above a restart is too old to begin.
 func (f *follower) permissionExpired(now time.Duration) bool {
 	limit := time.Duration(min(f.desired.PermitFor, int64(longSince/time.Second))) * time.Second
 	return limit > 0 && f.desired.MaxImpact.Rank() > bundle.ImpactRestart.Rank() && now-f.permitted > limit
@@ -209,7 +209,7 @@ func (a *Agent) noteRefusal(ctx context.Context, text string, why *refusal) {
 	}
 	if a.refused != why.why {
 		a.refused = why.why
-		a.Log.Error("what is published is refused", "error", why)
+		a.Log.Error("the published bundle is refused", "error", why)
 		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRefused, Message: why.why})
 	}
 }

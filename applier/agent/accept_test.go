@@ -41,7 +41,7 @@ type signing struct {
 	*world
 	keys     []ed25519.PrivateKey
 	sequence int64
-	// change is made to what is signed.
+	// change is made to the signed state.
 	change func(*published.Desired)
 }
 
@@ -82,7 +82,7 @@ func withKeys(t *testing.T, keys ...ed25519.PrivateKey) *signing {
 	return s
 }
 
-// refused fails unless the agent refuses what is published, says why once, and changes nothing.
+// refused fails unless the agent refuses the published state, reports why once, and changes nothing.
 func (s *signing) refused(t *testing.T, why string) {
 	t.Helper()
 	conf := s.file(kubeletConf)
@@ -342,7 +342,7 @@ func TestACounterBelongsToAllKeysThatSignedIt(t *testing.T) {
 	s.refused(t, "is older than")
 }
 
-// TestKeysThatOthersCanChangeAreNotTrusted: nothing is accepted then, not even what is not signed.
+// TestKeysThatOthersCanChangeAreNotTrusted: nothing is accepted then, not even unsigned state.
 func TestKeysThatOthersCanChangeAreNotTrusted(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *signing){
 		"others may write": func(t *testing.T, s *signing) {
@@ -368,7 +368,7 @@ func TestKeysThatOthersCanChangeAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestAHostThatHasLostItsKeysAcceptsNothing: the bundle that it has brings keys, so what is not signed was not written by an older operator.
+// TestAHostThatHasLostItsKeysAcceptsNothing: the bundle that it has brings keys, so unsigned state was not written by an older operator.
 func TestAHostThatHasLostItsKeysAcceptsNothing(t *testing.T) {
 	s := withKeys(t, signingKey(1))
 	if err := s.host.Remove(t.Context(), bundle.SigningKeysFile); err != nil {

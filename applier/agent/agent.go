@@ -171,7 +171,7 @@ func (a *Agent) latestNode() (Node, bool) {
 	return a.node, a.known
 }
 
-// runDueWork does what is due.
+// runDueWork does all work that is due.
 func (a *Agent) runDueWork(ctx context.Context) error {
 	a.lookForCrashes(ctx)
 	if _, known := a.latestNode(); known && a.unread {
@@ -308,7 +308,7 @@ func (a *Agent) repairDrift(ctx context.Context) error {
 	return a.restartAfter(outcome)
 }
 
-// countRepaired says that the host had drifted.
+// countRepaired counts repaired drift.
 func (a *Agent) countRepaired(ctx context.Context, o applier.Outcome) {
 	if o.Result != protocol.ResultApplied || o.Done == 0 {
 		return
@@ -373,7 +373,7 @@ func (a *Agent) sendEventToNode(ctx context.Context, e Event) {
 	}
 }
 
-// buildReport is what the agent says about itself.
+// buildReport is the agent's report.
 func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
 	r.Rebooted, r.NetworkRestarts, r.NetworkUnstable = a.booter.done, a.network.count, a.network.unstable

@@ -86,7 +86,7 @@ func TestANodeThatHasJustJoinedReportsItsFacts(t *testing.T) {
 	if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
 		t.Errorf("%+v", got)
 	}
-	w.cluster.node.Desired = "" // somebody removes it: what the host has stays what is reported
+	w.cluster.node.Desired = "" // a user removes it: the host's bundle stays in the report
 	if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
 		t.Errorf("%+v", got)
 	}
@@ -461,7 +461,7 @@ func TestARestingAgentWritesAHeartbeatOnly(t *testing.T) {
 	}
 }
 
-// TestChangesOfOneMomentEndWithTheLast publishes a hundred bundles, of which the agent sees some: it skips what is old.
+// TestChangesOfOneMomentEndWithTheLast publishes a hundred bundles, of which the agent sees some: it skips old ones.
 func TestChangesOfOneMomentEndWithTheLast(t *testing.T) {
 	w := newWorld(t)
 	var last published.Desired

@@ -33,7 +33,7 @@ func (a *Agent) recallBoots(ctx context.Context) {
 }
 
 // bootOnRequest boots the host once for a request. It is the last of a step, so that the agent has reported before.
-// What the Node says beside the signed annotation counts for nothing.
+// Other annotations of the Node count for nothing.
 func (a *Agent) bootOnRequest(ctx context.Context, n Node) {
 	b, f := &a.booter, &a.follower
 	asked := f.desired.Boot

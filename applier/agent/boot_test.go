@@ -75,7 +75,7 @@ func TestASignedRequestBootsTheHostOnce(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotBootAHost: a right to write to the Node alone, and what is permitted no longer, or not yet.
+// TestWhoMayNotBootAHost: a right to write to the Node alone, a permission that has ended, or one that is not given yet.
 func TestWhoMayNotBootAHost(t *testing.T) {
 	for name, publish := range map[string]func(*signing){
 		"not drained": func(s *signing) { s.askBoot("1", bundle.ImpactRestart) },
@@ -117,7 +117,7 @@ func TestWhoMayNotBootAHost(t *testing.T) {
 	}
 }
 
-// turnDuringAnotherRun lets the agent accept what is published, and keeps it from acting on it.
+// turnDuringAnotherRun lets the agent accept the published state, and keeps it from acting on it.
 func (w *world) turnDuringAnotherRun() {
 	w.t.Helper()
 	release, err := w.host.Lock(w.t.Context(), "another run")

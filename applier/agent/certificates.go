@@ -25,8 +25,8 @@ func (s *APIServer) NodeName() (string, error) {
 	return l.node, nil
 }
 
-// RequestCertificate implements Certificates. Every node may make requests (kubernetes.io/docs/reference/access-authn-authz/node); what is
-// in them is for the approver to judge (controller/csr/certificates).
+// RequestCertificate implements Certificates. Every node may make requests (kubernetes.io/docs/reference/access-authn-authz/node); their
+// contents are for the approver to judge (controller/csr/certificates).
 func (s *APIServer) RequestCertificate(ctx context.Context, csr []byte) (string, error) {
 	l, err := s.currentLink()
 	if err != nil {

@@ -97,7 +97,7 @@ func (c *cloudIdentity) logOnce(ctx context.Context, err error) {
 	c.failed = text
 }
 
-// renewIfDue does what is due, and returns the pause until the next one.
+// renewIfDue does the next step, and returns the pause until the one after it.
 func (c *cloudIdentity) renewIfDue(ctx context.Context) (time.Duration, error) {
 	if c.request != "" {
 		return c.pollRequest(ctx)

@@ -97,7 +97,7 @@ func newCloudWorld(t *testing.T) *cloudWorld {
 	return w
 }
 
-// steps does what is due within a time, and returns the last error.
+// steps does the steps within a time, and returns the last error.
 func (w *cloudWorld) steps(within time.Duration) error {
 	var err error
 	for until := w.clock.SinceBoot() + within; w.clock.SinceBoot() < until; {
@@ -108,7 +108,7 @@ func (w *cloudWorld) steps(within time.Duration) error {
 	return err
 }
 
-// certificate returns what is on the disk, nil if there is none.
+// certificate returns the certificate on the disk, nil if there is none.
 func (w *cloudWorld) certificate() *x509.Certificate {
 	w.t.Helper()
 	data, err := w.host.ReadFile(cloudFile)

@@ -30,7 +30,7 @@ type Cluster interface { //nolint:interfacebloat // all that an agent does in a 
 	Report(ctx context.Context, s Status) error
 	// Heartbeat returns the time of the kubelet's last sign of life, zero if the Node is not Ready.
 	Heartbeat(ctx context.Context) (time.Time, error)
-	// Event says what happened, on the Node.
+	// Event sends an Event about the Node.
 	Event(ctx context.Context, e Event) error
 	Certificates
 }

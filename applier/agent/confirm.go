@@ -84,7 +84,7 @@ var (
 	errAway     = errors.New("the API server cannot be reached since the change")
 )
 
-// kubeletError is why a change is not confirmed, where the log of the kubelet says more.
+// kubeletError is why a change is not confirmed, where the log of the kubelet has the cause.
 type kubeletError struct{ error }
 
 func (e kubeletError) Unwrap() error { return e.error }

@@ -36,7 +36,7 @@ func (c realClock) SinceBoot() time.Duration { return time.Since(c.began) }
 
 func (realClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// attempts is a clock that calls a function where somebody waits, and on which the time since boot is set.
+// attempts is a clock that calls a function at each wait, and on which the time since boot is set.
 type attempts struct {
 	realClock
 	wait func()
@@ -107,7 +107,7 @@ func TestTheClusterIsConnectedToWhenTheKubeletHasItsCertificate(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { c.Watch(ctx, func(Node) {}); close(ended) }()
-	// Nobody listens there: the request fails in another way once it is made.
+	// There is no listener: the request fails in another way once it is made.
 	if err := testenv.Eventually(t.Context(), "a connection", func() bool {
 		_, err := c.Heartbeat(t.Context())
 		return err != nil && !errors.Is(err, ErrNotConnected)

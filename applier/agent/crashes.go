@@ -9,8 +9,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// crashes notices services that end by themselves. The service control manager starts such a service again as its
-// recovery says, with another process id (learn.microsoft.com, SERVICE_FAILURE_ACTIONS), so nothing else would show it.
+// crashes notices services that end without a stop. The service control manager starts such a service again by its
+// recovery, with another process id (learn.microsoft.com, SERVICE_FAILURE_ACTIONS), so nothing else would show it.
 // Services that this agent starts and stops are looked at again after it has done so.
 //
 // One that a person restarts counts as ended, too. Its exit code would tell (learn.microsoft.com, SERVICE_STATUS:
@@ -59,9 +59,9 @@ func (a *Agent) lookForCrashes(ctx context.Context) {
 		}
 		r.Crashed = append(r.Crashed, name)
 		slices.Sort(r.Crashed)
-		a.Log.Warn("a service has ended by itself", "service", name, "bundle", r.Applied.Short())
+		a.Log.Warn("a service has ended unexpectedly", "service", name, "bundle", r.Applied.Short())
 		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventCrashed,
-			Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
+			Message: "service " + name + " has ended unexpectedly since bundle " + r.Applied.Short() + " was applied"})
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *fakeCluster) Event(_ context.Context, e Event) error {
 type patient struct {
 	*hostsim.Clock
 
-	// at is called where somebody waits.
+	// at is called at each wait.
 	at func(time.Duration)
 
 	mu   sync.Mutex
@@ -202,7 +202,7 @@ func (w *world) publish(allowed bundle.Impact) published.Desired {
 	return d
 }
 
-// publishUrgent marks what is published as urgent.
+// publishUrgent marks the published state as urgent.
 func (w *world) publishUrgent() {
 	w.t.Helper()
 	d, err := published.DecodeDesired(w.cluster.node.Desired)

@@ -68,7 +68,7 @@ func partError(name string, err error) error {
 	return &faultError{fault, fmt.Errorf("fetching Secret %s: %w", name, err)}
 }
 
-// openError names the Secrets of a layer that is not what its digest says. The layer of a newer program is not damaged.
+// openError names the Secrets of a layer that does not have its digest. The layer of a newer program is not damaged.
 func openError(l published.Layer, namespace string, err error) error {
 	if !errors.Is(err, archive.ErrMalformed) && !errors.Is(err, published.ErrInvalid) {
 		return err

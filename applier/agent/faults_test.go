@@ -114,7 +114,7 @@ func (r *running) reports(t *testing.T, which func(published.Report) bool) publi
 	return got
 }
 
-// TestAPublishedLayerOnTheAPIServerThatIsDamaged damages what is published, and then lets the publisher check it, as it does for every node that
+// TestAPublishedLayerOnTheAPIServerThatIsDamaged damages a published layer, and then lets the publisher check it, as it does for every node that
 // reports a failure. TestPublishedLayersThatAreDamaged has the kinds of damage.
 func TestAPublishedLayerOnTheAPIServerThatIsDamaged(t *testing.T) {
 	r := run(t)
@@ -213,7 +213,7 @@ func newerLayer(t *testing.T) published.Packed {
 	return p
 }
 
-// TestWhatANewerProgramPublishesIsRefused: this program says that it is too old, changes nothing, and follows what it can read.
+// TestWhatANewerProgramPublishesIsRefused: this program reports that it is too old, changes nothing, and follows state that it can read.
 func TestWhatANewerProgramPublishesIsRefused(t *testing.T) {
 	r := run(t)
 	before := r.world.settled()
@@ -272,7 +272,7 @@ func TestADesiredBundleThatFlaps(t *testing.T) {
 	r.stop()
 }
 
-// TestTheAPIServerIsStoppedAndStarted stops the real one: drift is repaired meanwhile, and what was published before the agent could
+// TestTheAPIServerIsStoppedAndStarted stops the real one: drift is repaired during that, and a bundle that was published before the agent could
 // see it is applied afterwards.
 func TestTheAPIServerIsStoppedAndStarted(t *testing.T) {
 	r := run(t)
@@ -309,7 +309,7 @@ func TestTheAPIServerIsStoppedAndStarted(t *testing.T) {
 	r.stop()
 }
 
-// TestAFullDisk: what cannot be written is said, nothing is half applied, and it is applied when there is room.
+// TestAFullDisk: failed writes are reported, nothing is half applied, and it is applied when there is room.
 func TestAFullDisk(t *testing.T) {
 	r := run(t)
 	r.kubeletReports(t)

@@ -11,7 +11,7 @@ import (
 
 // Flags are those of `wmco-node run`.
 type Flags struct {
-	// Service says that it runs as the Windows service.
+	// Service is true if it runs as the Windows service.
 	Service    bool
 	ReportOnly bool
 	Kubeconfig string

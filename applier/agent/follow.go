@@ -19,7 +19,7 @@ import (
 // authorizer learns of a Role later than the Node of its bundle.
 var ErrNotPublished = errors.New("is not published for this node")
 
-// followNode brings the host to what is published. It returns only ErrRestart.
+// followNode brings the host to its published bundle. It returns only ErrRestart.
 func (a *Agent) followNode(ctx context.Context, n Node) error {
 	f := &a.follower
 	asked := n.Retry != f.report.Retry
@@ -243,7 +243,7 @@ func (a *Agent) applyBundle(ctx context.Context, r archive.Request, o protocol.O
 	permitted := a.follower.permittedImpact(a.sinceBoot())
 	options := applier.Options{
 		MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent, Resume: a.confirmationOfResumed,
-		RemoveSigningKeys: true, // what is accepted here was signed with one of them
+		RemoveSigningKeys: true, // the accepted state was signed with one of them
 	}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
@@ -310,7 +310,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 	}
 }
 
-// noteFailure is for what is tried again. What may be right in a moment is not reported at once.
+// noteFailure is for failures that are retried. One that may pass in a moment is not reported at once.
 func (a *Agent) noteFailure(ctx context.Context, err error) {
 	f, now := &a.follower, a.sinceBoot()
 	f.room = nil

@@ -26,10 +26,10 @@ const (
 type follower struct {
 	// text is the annotation that the rest is about.
 	text string
-	// accepted reports whether the host may act on it; desired is what it says then.
+	// accepted reports whether the host may act on it; desired is its content then.
 	accepted bool
 	desired  published.Desired
-	// report says how it ended; its State is empty before.
+	// report is how it ended; its State is empty before.
 	report published.Report
 	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the
 	// first did.
@@ -37,16 +37,16 @@ type follower struct {
 	tried          int
 	// unfinished reports whether the bundle is being rolled back, and that has not ended: it is not tried again.
 	unfinished bool
-	// size is how many bytes the last plan writes. room is what is waited for, nil if the disk is not full; saidAt is
-	// when that was said.
+	// size is how many bytes the last plan writes. room is the room to wait for, nil if the disk is not full; saidAt is
+	// when that was reported.
 	size   int64
 	room   *roomError
 	saidAt time.Duration
-	// permitted is when the agent first had what is published, since the boot; it is negative for an earlier boot.
+	// permitted is when the agent first had the published state, since the boot; it is negative for an earlier boot.
 	permitted time.Duration
 }
 
-// isDue reports whether there is something to do about the Node: it says something new, or something failed and is
+// isDue reports whether there is something to do about the Node: its annotation has changed, or something failed and is
 // tried again.
 func (f *follower) isDue(n Node, now time.Duration) bool {
 	switch {
@@ -60,7 +60,7 @@ func (f *follower) isDue(n Node, now time.Duration) bool {
 	return f.retryAt != 0 && now >= f.retryAt
 }
 
-// isUrgent reports whether what is published is for paused nodes too. It is looked at before it is accepted: one that
+// isUrgent reports whether the published state is for paused nodes too. It is looked at before it is accepted: one that
 // is not urgent is not refused on a paused node either, but when that is not paused any longer.
 func (f *follower) isUrgent(n Node) bool {
 	if n.Desired == f.text {

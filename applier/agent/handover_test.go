@@ -79,7 +79,7 @@ func TestANewAgentReportsTheBundleThatItCameWith(t *testing.T) {
 	}
 }
 
-// A bundle that the guard rolled back is not tried again unless a person asks, and the agent from before says so.
+// A bundle that the guard rolled back is not tried again unless a person asks, and the agent from before reports it.
 func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	synctest.Test(t, checkAnAgentThatIsRestoredReportsTheRollback)
 }

@@ -39,7 +39,7 @@ func NodeOfCertificate(data []byte) (string, error) {
 	return name, nil
 }
 
-// explainError adds to an error what is wrong with a certificate. An API server answers to an expired client
+// explainError adds the problem of a certificate to an error. An API server answers to an expired client
 // certificate as to none: a host that was off for longer than the certificate is valid cannot renew it, and has to join
 // again.
 func (l *link) explainError(err error) error {

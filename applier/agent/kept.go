@@ -10,7 +10,7 @@ import (
 
 // applyOrKeep is fetchAndApply, but for a bundle that the host has and that is published no longer: other nodes have
 // moved on, and this one waits for its turn. An agent that has just started asks for it once more. Its own comparison
-// with what was applied last, which is made before, says that nothing is missing: it needs nothing of the cluster.
+// with the last applied bundle, which is made before, shows that nothing is missing: it needs nothing of the cluster.
 func (a *Agent) applyOrKeep(ctx context.Context) (applier.Outcome, error) {
 	has := a.has
 	a.has = "" // what follows may change that

@@ -14,7 +14,7 @@ import (
 
 const ledgerCopy = `C:\k\` + bundle.LedgerCopy
 
-// TestTheLedgerIsCopiedBesideTheLogs: after every comparison and every bundle; what fails is said once and tried again.
+// TestTheLedgerIsCopiedBesideTheLogs: after every comparison and every bundle; a failure is reported once and tried again.
 func TestTheLedgerIsCopiedBesideTheLogs(t *testing.T) {
 	w := newWorld(t)
 	var log bytes.Buffer

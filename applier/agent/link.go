@@ -23,7 +23,7 @@ import (
 
 // link is the connection to the API server by one certificate.
 type link struct {
-	// config is the configuration without what is the same for all.
+	// config is the configuration without the common part.
 	config *rest.Config
 	// node is the name of the Node in the certificate.
 	node  string

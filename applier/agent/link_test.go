@@ -99,7 +99,7 @@ func linkWorld(t *testing.T, c linkChange) (*world, published.Desired) {
 	w.bundle = w.bundle.Changed(c.change)
 	w.upload()
 	d := w.publish(bundle.ImpactReboot)
-	w.repairAt, w.fullAt = w.sinceBoot()+time.Hour, w.sinceBoot()+time.Hour // what is tested is a change and not drift
+	w.repairAt, w.fullAt = w.sinceBoot()+time.Hour, w.sinceBoot()+time.Hour // the test is about a change and not drift
 	w.host.ClearLog()
 	return w, d
 }
@@ -229,7 +229,7 @@ func TestOnlyWhatCanCutTheLinkIsRolledBackIfTheAPIServerGoesAway(t *testing.T) {
 	}
 }
 
-// settled is the host without the records of the engine and what changes by itself.
+// settled is the host without the records of the engine and fields that change on their own.
 func (w *world) settled() simulation.Snapshot {
 	s := w.host.Snapshot()
 	for path := range s.Files {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// waiting is a clock that notes how long somebody waits.
+// waiting is a clock that notes how long each wait is.
 type waiting struct {
 	*attempts
 	waited time.Duration

@@ -35,7 +35,7 @@ func (a *Agent) newImageKeeper(changed chan<- struct{}) *images.Keeper {
 	}
 }
 
-// readFile returns what reads a file that the bundle has brought, nil if there is none. The decoders refuse what is too
+// readFile returns a function that reads a file that the bundle has brought, nil if there is none. The decoders refuse what is too
 // large.
 func (a *Agent) readFile(path string) func(context.Context) ([]byte, error) {
 	const most = 16 << 20

@@ -17,8 +17,8 @@ const replacedWithin = 30 * time.Second
 var errReplaced = errors.New("another bundle is published")
 
 // awaitReplaced waits for another bundle if this one was rendered from networks that the host no longer has, or before
-// it had them. It returns errReplaced when there is one. Facts is what the Node said while this bundle was rendered,
-// nil if it said nothing.
+// it had them. It returns errReplaced when there is one. Facts are those on the Node while this bundle was rendered,
+// nil if there were none.
 //
 // A node that joins has its networks before the agent reports them, and the API server may be slow to tell: without its
 // networks it would be rendered without a CNI configuration, and never be Ready.

@@ -10,7 +10,7 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// beforeNetworks is a host that has said that it has no networks, has them now, and for which a bundle is published that was rendered before.
+// beforeNetworks is a host that has reported that it has no networks, has them now, and for which a bundle is published that was rendered before.
 func beforeNetworks(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// reporter writes what the agent says, if it has changed or is old.
+// reporter writes the agent's report, if it has changed or is old.
 type reporter struct {
 	// facts are those of the host; endpoints are the HNS endpoints of the bundle, by name, nil while no bundle is
 	// known.
@@ -60,7 +60,7 @@ func (r *reporter) noteFacts(facts bundle.Facts, b bundle.Bundle) {
 }
 
 // awaitsEndpoint reports whether an endpoint of the bundle is not there yet: hybrid-overlay-node makes its network some
-// time after the Node has a subnet, and nothing says when.
+// time after the Node has a subnet, without a sign when.
 func (r *reporter) awaitsEndpoint() bool {
 	if r.facts == nil {
 		return false
@@ -84,8 +84,8 @@ func (r *reporter) noteReport(n Node, known bool) {
 	}
 }
 
-// canonicalFacts returns the facts in the form in which they are the same for as long as what is rendered from them is:
-// sorted, and without the endpoints of pods, which come and go. Where the host or a part of it cannot say, what it said
+// canonicalFacts returns the facts in a form that stays the same for as long as the bundle rendered from them does:
+// sorted, and without the endpoints of pods, which come and go. Where the host or a part of it cannot answer, its earlier answer
 // before holds: a node without networks would be rendered as one that has yet to join.
 func (r *reporter) canonicalFacts() *bundle.Facts {
 	before := r.before.Facts
@@ -159,7 +159,7 @@ func conditionText(r published.Report) string {
 	return fmt.Sprintf("bundle %s is being applied", r.Desired.Short())
 }
 
-// appliedText says that a bundle is applied, and the first of what is not well all the same.
+// appliedText reports that a bundle is applied, and the first remaining problem.
 func appliedText(r published.Report) string {
 	switch {
 	case len(r.RebootPending) > 0:

@@ -47,7 +47,7 @@ func TestFactsAreWrittenWhenTheyChange(t *testing.T) {
 	if applied.State != published.StateApplied {
 		t.Fatalf("%s %s", applied.State, applied.Message)
 	}
-	// At once: what is rendered next needs the endpoint that was just made.
+	// At once: the next bundle needs the endpoint that was just made.
 	first := applied.Facts
 	if first == nil || len(first.Endpoints) != 1 || first.Endpoints[0].Name != "VIPEndpoint" || len(first.Networks) != 2 {
 		t.Fatalf("%+v", first)
@@ -76,7 +76,7 @@ func TestFactsAreWrittenWhenTheyChange(t *testing.T) {
 	}
 }
 
-// TestANetworkIsReportedSoon: hybrid-overlay-node makes it some time after the bundle was applied, and what is rendered next needs it.
+// TestANetworkIsReportedSoon: hybrid-overlay-node makes it some time after the bundle was applied, and the next bundle needs it.
 func TestANetworkIsReportedSoon(t *testing.T) {
 	w := newWorld(t)
 	w.edit(func(s *simulation.State) { s.Facts.Networks = nil })
@@ -104,7 +104,7 @@ func TestFactsStayKnown(t *testing.T) {
 		t.Fatalf("%+v", want)
 	}
 	w.turn()                   // the watch has seen it
-	w.cluster.node.Report = "" // somebody removes the report
+	w.cluster.node.Report = "" // a user removes the report
 	n := len(w.cluster.reports)
 	if got := w.turn(); len(w.cluster.reports) != n+1 || cmp.Diff(want, got.Facts) != "" {
 		t.Errorf("%d reports, %+v", len(w.cluster.reports)-n, got.Facts)

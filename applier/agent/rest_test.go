@@ -229,7 +229,7 @@ func TestAnAgentAtRestAsksForLittle(t *testing.T) {
 	})
 }
 
-// BenchmarkAgentAtRest says what an agent costs when nothing changes. Time is not real; the heap is that of the agent and its client,
+// BenchmarkAgentAtRest measures what an agent costs when nothing changes. Time is not real; the heap is that of the agent and its client,
 // and of the contents that a day of comparisons leaves.
 func BenchmarkAgentAtRest(b *testing.B) {
 	var got rested

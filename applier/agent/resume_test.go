@@ -66,7 +66,7 @@ func TestAKilledAgentResumesWhatWasPermitted(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedRunThatCostsMoreWaits: the host drifted after the agent was killed, and what is left costs more than was permitted.
+// TestAnInterruptedRunThatCostsMoreWaits: the host drifted after the agent was killed, and the rest costs more than was permitted.
 func TestAnInterruptedRunThatCostsMoreWaits(t *testing.T) {
 	synctest.Test(t, checkAnInterruptedRunThatCostsMoreWaits)
 }

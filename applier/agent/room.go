@@ -71,7 +71,7 @@ func (a *Agent) checkRoom(ctx context.Context, r archive.Request, o protocol.Obs
 	}
 	free, err := a.Engine.Host.Free(ctx)
 	if err != nil || free >= f.size {
-		return nil //nolint:nilerr // the write says whether there is room
+		return nil //nolint:nilerr // the write shows whether there is room
 	}
 	return &roomError{needs: f.size + reserve, has: free}
 }
@@ -88,8 +88,8 @@ func (a *Agent) awaitRoom(ctx context.Context, err error) *roomError {
 	return room
 }
 
-// hasRoom reports whether what waits for room is tried now. What is published since, and what a person asks for, does
-// not wait. What the report says of the room is as old as the longest pause between two tries.
+// hasRoom reports whether a run that waits for room is tried now. State that was published since, and requests of a person, do
+// not wait. The room in the report is as old as the longest pause between two tries.
 func (a *Agent) hasRoom(ctx context.Context, n Node) bool {
 	f := &a.follower
 	if f.room == nil || n.Desired != f.text || n.Retry != f.report.Retry {

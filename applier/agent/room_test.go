@@ -24,7 +24,7 @@ func (w *world) passes(d time.Duration) {
 	}
 }
 
-// full lets every write into a folder fail although the drive says that it has room.
+// full lets every write into a folder fail although the drive reports room.
 func (w *world) full(folders ...string) {
 	w.t.Helper()
 	if err := w.host.Edit(w.t.Context(), func(s *simulation.State) { s.Script.Full = folders }); err != nil {
@@ -52,7 +52,7 @@ func TestABundleWaitsForRoom(t *testing.T) {
 		}
 		reports := len(w.cluster.reports)
 		w.passes(8 * time.Minute)
-		w.leaveRoom(3 << 20) // more than the plan writes, and less than what is waited for
+		w.leaveRoom(3 << 20) // more than the plan writes, and less than it waits for
 		w.passes(8 * time.Minute)
 		if got := w.said(); !got.WaitsForRoom() || !strings.HasSuffix(got.Message, "has 3 MiB") {
 			t.Errorf("with more room: %+v", got)
@@ -74,7 +74,7 @@ func TestABundleWaitsForRoom(t *testing.T) {
 	}
 }
 
-// TestAFullDiskIsNoRollbackForGood: what was rolled back because the disk became full is tried again by itself, with growing pauses, and also by
+// TestAFullDiskIsNoRollbackForGood: a change that was rolled back because the disk became full is retried, with growing pauses, and also by
 // another process.
 func TestAFullDiskIsNoRollbackForGood(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
@@ -176,7 +176,7 @@ func TestFaultsOfErrors(t *testing.T) {
 	}
 }
 
-// TestAFullDiskThatCannotNoteWhatIsAccepted: without room for its own record of what is published, the agent still says what it waits with.
+// TestAFullDiskThatCannotNoteWhatIsAccepted: without room for its own record of the published state, the agent still reports what it waits with.
 func TestAFullDiskThatCannotNoteWhatIsAccepted(t *testing.T) {
 	s := withKeys(t, signingKey(1))
 	s.change = nil
@@ -227,8 +227,8 @@ func TestAResumedRunThatHasNoRoom(t *testing.T) {
 	}
 }
 
-// TestARollbackThatHasNoRoom: the disk becomes full when a bundle that does not work is rolled back for the first time. That is said with its way
-// out, the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not tried again.
+// TestARollbackThatHasNoRoom: the disk becomes full when a bundle that does not work is rolled back for the first time. That is reported with its
+// fix, the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not tried again.
 func TestARollbackThatHasNoRoom(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

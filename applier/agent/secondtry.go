@@ -13,7 +13,7 @@ import (
 // from the change, such as a scanner or an installer, has mostly ended by then.
 const secondTryPause = 3 * time.Minute
 
-// secondTry is a bundle that was rolled back for a fault of its host, which says nothing about the bundle: it counts as
+// secondTry is a bundle that was rolled back for a fault of its host, which proves nothing about the bundle: it counts as
 // rolled back when that happens twice. A process of the agent that is started again in between does not know of the
 // first time.
 type secondTry struct {

@@ -19,7 +19,7 @@ type undone struct {
 	log bundle.LogTail
 	// fault is whose fault it was; empty where that is not known.
 	fault published.Fault
-	// unsaid reports whether nobody has said so.
+	// unsaid is true while this was not reported.
 	unsaid bool
 }
 
@@ -45,7 +45,7 @@ func (a *Agent) recallUndone(ctx context.Context) {
 	a.Log.Error("a bundle was rolled back", "bundle", u.Bundle.Short(), "reason", u.Why)
 }
 
-// reportRollback says once that a bundle was rolled back by a process that could not say so.
+// reportRollback reports once that a bundle was rolled back by a process that could not report it.
 func (a *Agent) reportRollback(ctx context.Context, d bundle.Digest, why string) {
 	if a.undone.unsaid {
 		a.undone.unsaid = false
@@ -68,9 +68,9 @@ func (a *Agent) forgetUndone(ctx context.Context) {
 	a.recorded = false
 }
 
-// rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so,
+// rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, as in its report,
 // or by this one when it resumed what an earlier one had begun. It is not tried again until it changes or a person
-// asks. What the disk had no room for is: the journal of a rollback that was interrupted does not say so, and the
+// asks. A bundle that had no room on the disk is: the journal of a rollback that was interrupted does not have that, and the
 // report of the earlier process does.
 func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
 	before, err := published.DecodeReport(n.Report)

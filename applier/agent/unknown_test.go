@@ -12,8 +12,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// TestANodeWhoseNetworksAreNotKnownReportsThoseOfBefore: it would be rendered as one that has yet to join. The report says what does not answer, and what is
-// published is followed.
+// TestANodeWhoseNetworksAreNotKnownReportsThoseOfBefore: it would be rendered as one that has yet to join. The report names what does not answer, and
+// the published bundle is followed.
 func TestANodeWhoseNetworksAreNotKnownReportsThoseOfBefore(t *testing.T) {
 	for name, restarts := range map[string]bool{"the same process": false, "another process": true} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"wmco/preflight"
 )
 
-// System is what a host says of its Windows beyond applier.Host.
+// System is the Windows of a host, as far as applier.Host does not have it.
 type System interface {
 	// Machine sets what it can, and returns why the rest could not be read.
 	Machine(ctx context.Context, m *preflight.Machine) []error

@@ -185,7 +185,7 @@ func TestASilentServerCostsABoundedTime(t *testing.T) {
 	}
 }
 
-// windows is a simulated host that says one thing of its Windows.
+// windows is a simulated host with one fact of its Windows.
 type windows struct{}
 
 func (windows) Machine(_ context.Context, m *preflight.Machine) []error {

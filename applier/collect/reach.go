@@ -190,7 +190,7 @@ func credentialOf(header string) auth.Credential {
 	return auth.Credential{Username: user, Password: password}
 }
 
-// fail says why an URL was not reached. The error's own text may have the URL of the proxy with its password, so it is
+// fail returns why an URL was not reached. The error's own text may have the URL of the proxy with its password, so it is
 // not used.
 func (p prober) fail(r *preflight.Reach, err error) {
 	r.Problem, r.Text = classify(err, r.ByProxy)

@@ -23,7 +23,7 @@ import (
 // named is the name of a program with the beginning of its SHA-256.
 var named = regexp.MustCompile(`^[a-z0-9-]+-([0-9a-f]{12})(\.exe)?$`)
 
-// DamagedError says that a file has other contents than its name says.
+// DamagedError means that a file does not have the contents of its name.
 type DamagedError struct {
 	Path string
 	// Digest is the beginning of the SHA-256 of the file and Named that in its name, or both are a Sum.
@@ -34,7 +34,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s is damaged: its digest is %s, expected %s; fix: upload it again", e.Path, e.Digest, e.Named)
 }
 
-// Flag is the option with which a caller says the Sum of the program that it means.
+// Flag is the option with which a caller gives the Sum of the program that it means.
 const Flag = "--own"
 
 // Check compares the file of this program with the Sum that the arguments have after Flag, or else with the digest in

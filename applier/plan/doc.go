@@ -4,6 +4,6 @@
 //	                                      Make --> Plan: Steps in order, impact, restarts
 //	Observed (what the host reports) ----'
 //
-// Its values are those that hosts report (FileInfo, ServiceState, Setting), so that what is observed and what is
+// Its values are those that hosts report (FileInfo, ServiceState, Setting), so that observed and
 // planned have one name on their whole way.
 package plan

@@ -26,7 +26,7 @@ type FileInfo struct {
 	Kind FileKind
 	// Size is in bytes.
 	Size int64
-	// Modified is when the contents were last written, as the file system says.
+	// Modified is when the contents were last written, by the file system.
 	Modified time.Time
 	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and
 	// inode.
@@ -48,7 +48,7 @@ const (
 	OwnerOther Owner = "other"
 )
 
-// IsTrusted reports whether only SYSTEM and Administrators can have written what is at the path: a file or folder of
+// IsTrusted reports whether only SYSTEM and Administrators can have written the entry at the path: a file or folder of
 // theirs, with access for them alone. A path where nothing is can be trusted.
 func (f FileInfo) IsTrusted() bool {
 	own := f.Owner != OwnerOther && (f.Access == "" || f.Access == bundle.AccessAdmins)

@@ -140,7 +140,7 @@ func (p *planner) planSetting(s WantedSetting, have Setting) {
 }
 
 // setEndpoint defers an endpoint whose network does not exist yet (a service creates it), and removes one only when
-// nobody uses it.
+// it is unused.
 func (p *planner) setEndpoint(s Step) {
 	network, _, _ := strings.Cut(s.Setting.Value.Text, "/")
 	isThere := func(n bundle.HNSNetwork) bool { return n.Name == network }
@@ -266,7 +266,7 @@ func removalStep(f FileInfo, why protocol.Reason) Step {
 	return Step{Action: protocol.Action{Verb: protocol.VerbRemove, Entry: item.ID, Reason: why, Impact: bundle.ImpactNone}, File: item}
 }
 
-// removeUnknown removes what is in exclusive folders and not in the bundle.
+// removeUnknown removes entries of exclusive folders that are not in the bundle.
 func (p *planner) removeUnknown() {
 	wanted := p.target.FoldedNames()
 	for _, folder := range slices.Sorted(maps.Keys(p.observed.Folders)) {
@@ -287,7 +287,7 @@ func (p *planner) removeUnknown() {
 	}
 }
 
-// removeUnwanted removes what is managed and no longer wanted. A folder goes if nothing else is in it.
+// removeUnwanted removes managed entries that are no longer wanted. A folder goes if nothing else is in it.
 func (p *planner) removeUnwanted() {
 	going := map[string]bool{}
 	for _, path := range p.circumstances.Stale.Paths { // removed whole

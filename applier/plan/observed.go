@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// Observed is what is on a host, as far as a target needs to know.
+// Observed is the state of a host, as far as a target needs to know.
 type Observed struct {
 	// Files are by bundle.FoldPath. Files whose size already differs are not read.
 	Files    map[string]ObservedFile
@@ -16,7 +16,7 @@ type Observed struct {
 	Services map[string]ServiceState // by name in lower case
 	// Folders are the contents of the folders that were listed, by the folded path of the folder.
 	Folders map[string][]FileInfo
-	// Unread are the files that somebody has locked. Their SHA256 is what they held before, as far as it is known.
+	// Unread are the files that another program has locked. Their SHA256 is that of before, as far as it is known.
 	Unread []string
 }
 
@@ -32,7 +32,7 @@ func (observed Observed) ServiceState(name string) ServiceState {
 	return observed.Services[strings.ToLower(name)]
 }
 
-// FileAt returns what is at a path.
+// FileAt returns the entry at a path.
 func (observed Observed) FileAt(path string) ObservedFile {
 	return observed.Files[bundle.FoldPath(path)]
 }

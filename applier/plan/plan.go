@@ -11,7 +11,7 @@ import (
 
 // Plan is what brings a host from an observation to a target: its steps, in order.
 //
-//	folders, settings, files that nobody reads yet              while everything runs
+//	folders, settings, files without readers                    while everything runs
 //	stop          services that change, that read what changes, that depend on those: dependents first
 //	delete, clear, unset endpoints, write, put, remove
 //	start         in the order of dependencies, each service once
@@ -36,7 +36,7 @@ type Plan struct {
 	Foreign, Leftovers []string
 }
 
-// Step is an action with what is needed to do it.
+// Step is an action with everything needed to do it.
 type Step struct {
 	protocol.Action
 	File    WantedFile

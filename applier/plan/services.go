@@ -58,7 +58,7 @@ func (p *planner) configureService(s WantedService, have ServiceState) {
 
 func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	if have.Status == ServiceAbsent || have.CommandLine != "" && !runsFromRoots(have.CommandLine) {
-		return // there is none of ours: somebody else's has the name
+		return // there is none of ours: another program's has the name
 	}
 	a := protocol.Action{Verb: protocol.VerbDelete, Entry: bundle.KindService.ID(s.Config.Name),
 		Reason: protocol.ReasonUnwanted, Impact: s.Impact}
@@ -70,7 +70,7 @@ func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 }
 
 // runsAnother reports whether the process of the service has another program than the service is configured with, such
-// as one that was replaced since. A path that no bundle can name says nothing.
+// as one that was replaced since. A path that no bundle can name does not count.
 func (s ServiceState) runsAnother() bool {
 	known := bundle.CheckHostPath(s.Program) == nil && inRoots(s.Program)
 	return known && bundle.FoldPath(s.Program) != bundle.FoldPath(bundle.Program(s.CommandLine))

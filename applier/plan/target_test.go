@@ -84,7 +84,7 @@ func TestTargetOfABundle(t *testing.T) {
 	}
 }
 
-// TestDropUnwanted: what an earlier bundle wanted and this one does not is removed, but for what is not the operator's, or must not go.
+// TestDropUnwanted: entries of an earlier bundle that this one does not want are removed, but for those that are not the operator's, or must not go.
 func TestDropUnwanted(t *testing.T) {
 	key := bundle.AuthorizedKey{Fingerprint: "SHA256:A", Line: "ssh-ed25519 AAAA"}
 	earlier := testBundle()

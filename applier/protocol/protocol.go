@@ -78,7 +78,7 @@ const (
 	EventConfirm EventKind = "confirm"
 	// EventNote is something that a person should know.
 	EventNote EventKind = "note"
-	// EventRollback means that the run is being rolled back; Message says why.
+	// EventRollback means that the run is being rolled back; Message has the cause.
 	EventRollback EventKind = "rollback"
 	// EventResult is the last one.
 	EventResult EventKind = "result"
@@ -90,7 +90,7 @@ type Result string
 const (
 	// ResultSame means that nothing differed and nothing was written.
 	ResultSame Result = "same"
-	// ResultApplied means that the host is as the bundle says.
+	// ResultApplied means that the host matches the bundle.
 	ResultApplied Result = "applied"
 	// ResultPlanned means that a dry run ended before the first write.
 	ResultPlanned Result = "planned"
@@ -103,7 +103,7 @@ const (
 	ResultRolledBack Result = "rolled back"
 	// ResultPartial means that the host kept the run from finishing; the next run resumes it.
 	ResultPartial Result = "partial"
-	// ResultRefused means that nothing was done; Message says why.
+	// ResultRefused means that nothing was done; Message has the cause.
 	ResultRefused Result = "refused"
 )
 

@@ -9,8 +9,8 @@ import (
 	"wmco/bundle"
 )
 
-// Accepted is the newest of what is published for the Node of this host that the node agent has accepted. It outlives
-// the process, so that what is older is refused afterwards as well.
+// Accepted is the newest desired state of the Node of this host that the node agent has accepted. It outlives
+// the process, so that older state is refused afterwards as well.
 type Accepted struct {
 	Schema  int    `json:"schema"`
 	Program string `json:"program"`

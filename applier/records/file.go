@@ -66,7 +66,7 @@ func hasPolicies(b BundleRecord) bool {
 // agent would refuse everything when a newer program has staged executables for it.
 const sharedSchema = 3
 
-// maxRecord bounds a ledger or journal, in bytes, and maxValues what is in it; that of a full node is under 1 MiB and
+// maxRecord bounds a ledger or journal, in bytes, and maxValues its values; that of a full node is under 1 MiB and
 // has 10,000 values.
 const (
 	maxRecord = 64 << 20
@@ -129,7 +129,7 @@ const (
 	FileConfirm = plan.StateFolder + `\confirmed`
 	FileStaged  = plan.StateFolder + `\staged.json`
 	FileUndone  = plan.StateFolder + `\undone.json`
-	// FileAccepted is what was accepted last of what is published for the Node.
+	// FileAccepted has the newest accepted state of the Node.
 	FileAccepted = plan.StateFolder + `\accepted.json`
 	// FileSigners is by which keys it was signed.
 	FileSigners = plan.StateFolder + `\signers.json`

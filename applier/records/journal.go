@@ -60,7 +60,7 @@ type Journal struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Waiting is a wait for a confirmation, by a clock that nobody sets: the time since the host booted. The times are in
+// Waiting is a wait for a confirmation, by a clock that cannot be set: the time since the host booted. The times are in
 // nanoseconds.
 type Waiting struct {
 	Since time.Duration `json:"since"`
@@ -177,7 +177,7 @@ func (b Before) TargetBefore() plan.Target {
 		case plan.FileRegular:
 			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)
 		case plan.FileOther:
-			continue // a link that stood in the way: nobody can say where it led
+			continue // a link that stood in the way: its target is unknown
 		case plan.FileAbsent, plan.FileDirectory:
 		}
 		t.Files = append(t.Files, item)

@@ -7,7 +7,7 @@ import (
 	"wmco/bundle"
 )
 
-// Ledger is what is managed on a host. It is written last, when a bundle is applied and confirmed.
+// Ledger lists the managed entries of a host. It is written last, when a bundle is applied and confirmed.
 type Ledger struct {
 	Schema int `json:"schema"`
 	// Program is the version of the program that wrote it.

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the list of fields, and fail")
 
 // An older program refuses unknown fields as damage, so that records of a new form need a new Schema. This list of all fields,
-// those of manifests too, says when.
+// those of manifests too, shows when.
 func TestAFieldOfARecordIsAddedWithANewSchema(t *testing.T) {
 	var got strings.Builder
 	for _, record := range []any{Ledger{}, Journal{}, Cache{}} {

@@ -13,7 +13,7 @@ import (
 // maxStaged is how many contents can be staged: a payload has about fifteen.
 const maxStaged = 1000
 
-// Staged says which contents are kept although no bundle on this host has them yet. They came ahead of the bundle, and
+// Staged lists contents that are kept although no bundle on this host has them yet. They came ahead of the bundle, and
 // a later call replaces the list.
 type Staged struct {
 	Schema  int       `json:"schema"`
@@ -37,7 +37,7 @@ func (s Staged) checkStaged() error {
 	return nil
 }
 
-// readStaged reads what is staged. A damaged list is none: the contents are sent again.
+// readStaged reads the staged contents. A damaged list is none: the contents are sent again.
 func (r *Records) readStaged(ctx context.Context) error {
 	if !r.isTrusted(FileStaged) {
 		return nil

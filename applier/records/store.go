@@ -67,7 +67,7 @@ func openStore(ctx context.Context, r *Records) (*Store, error) {
 	return s, nil
 }
 
-// listFolder returns what is in a folder of records that counts.
+// listFolder returns the entries of a folder of records that counts.
 func (r *Records) listFolder(ctx context.Context, dir string) ([]plan.FileInfo, error) {
 	if !r.isTrusted(dir) {
 		return nil, nil
@@ -259,7 +259,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &corrupt) || errors.Is(err, ErrDamaged)
 }
 
-// RejectCorrupt removes a content if err says that it is corrupt: parts from before and after an interruption may not
+// RejectCorrupt removes a content if err is that it is corrupt: parts from before and after an interruption may not
 // fit together. The next run asks for all of it.
 func (s *Store) RejectCorrupt(ctx context.Context, sum string, err error) error {
 	if !isCorrupt(err) {

@@ -12,7 +12,7 @@ import (
 // DirAside is where records are kept that others than SYSTEM and Administrators could change, for people to look at.
 const DirAside = plan.StateFolder + `\set-aside`
 
-// Mover moves what is set aside.
+// Mover moves entries that are set aside.
 type Mover interface {
 	Files
 	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
@@ -20,7 +20,7 @@ type Mover interface {
 }
 
 // UntrustedRecords returns which records do not count because others than SYSTEM and Administrators could have written
-// them: the StateFolder with everything in it, or some of what is in it. Every user may make a folder in
+// them: the StateFolder with everything in it, or some of its entries. Every user may make a folder in
 // C:\ProgramData, also one with the name of ours before we come; its maker owns it.
 func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
 	for _, paths := range [][]string{{plan.StateFolder}, {

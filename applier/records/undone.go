@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// Undone says which bundle was rolled back by a process that cannot report it.
+// Undone is the bundle that was rolled back by a process that cannot report it.
 type Undone struct {
 	Schema  int       `json:"schema"`
 	Program string    `json:"program"`

@@ -121,7 +121,7 @@ func (a *Agent) badAnswer(command string, data []byte, err error) error {
 	return &AnswerError{Target: a.target, Command: command, Head: beginningOf(data), Err: err}
 }
 
-// Apply makes the host what the request says: it asks what differs, and where something does, sends the contents that
+// Apply brings the host to the state of the request: it asks what differs, and where something does, sends the contents that
 // are missing and applies. It returns the last event. Tell gets all of them as they come.
 //
 // An error means that there is no result: the host may have been changed in part, and the next Apply resumes the run.

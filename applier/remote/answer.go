@@ -31,7 +31,7 @@ const (
 // byteOrderMark may stand before what a Windows program prints (UTF-8).
 const byteOrderMark = "\ufeff"
 
-// errTooMuch says that a host answers more than any agent does.
+// errTooMuch means that a host answers more than any agent does.
 var errTooMuch = errors.New("the host sends too much")
 
 // checkSize refuses JSON that takes much more memory than its text. What is no JSON is left to the decoder.

@@ -62,7 +62,7 @@ func (w *Awaited) isAwaitable(service string) bool {
 	return known && !slices.Contains(w.services, service)
 }
 
-// WaitingText says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for
+// WaitingText is what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for
 // nothing.
 func (w *Awaited) WaitingText(now time.Time) string {
 	if w == nil || len(w.services) == 0 || w.since.IsZero() {

@@ -59,12 +59,12 @@ func DefaultLimits() Limits {
 	}
 }
 
-// LimitError says that something took longer than it may.
+// LimitError means that something took longer than it may.
 type LimitError struct{ Text string }
 
 func (e *LimitError) Error() string { return e.Text }
 
-// withLimit limits the time of what is done with the context. The cause of its end is a *LimitError.
+// withLimit limits the time of the work with the context. The cause of its end is a *LimitError.
 func withLimit(ctx context.Context, limit time.Duration, what string) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, &LimitError{fmt.Sprintf("%s took longer than %s", what, limit)})
 }
@@ -75,7 +75,7 @@ type Client struct {
 	program   Program
 	// sum is the program's, once it is known.
 	sum *atomic.Pointer[string]
-	// leaves says that hosts without the program stay without it.
+	// leaves is true if hosts without the program stay without it.
 	leaves bool
 	// mayChange is asked before each act that changes a host; nil allows all.
 	mayChange func(context.Context) error

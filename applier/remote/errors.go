@@ -20,7 +20,7 @@ const (
 	PhaseChannel Phase = "opening a channel to"
 )
 
-// UnreachableError says that no connection could be made: refused, no route, timed out, or closed in a phase. It may
+// UnreachableError means that no connection could be made: refused, no route, timed out, or closed in a phase. It may
 // work later.
 type UnreachableError struct {
 	Target Target
@@ -33,7 +33,7 @@ func (e *UnreachableError) Error() string { return fmt.Sprintf("%s %s: %v", e.Ph
 // Unwrap implements errors.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *UnreachableError) Fix() string {
 	switch e.Phase {
 	case PhaseDial:
@@ -46,7 +46,7 @@ func (e *UnreachableError) Fix() string {
 	return ""
 }
 
-// AuthError says that the host accepts none of the keys.
+// AuthError means that the host accepts none of the keys.
 type AuthError struct {
 	Target Target
 	// Methods are those that were tried, Allowed those that the server accepts.
@@ -68,7 +68,7 @@ func (e *AuthError) Error() string {
 // Unwrap implements errors.
 func (e *AuthError) Unwrap() error { return e.Err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *AuthError) Fix() string {
 	if e.Keys >= maxAuthTries {
 		return fmt.Sprintf("offer only the key that the host accepts: there are %d, and sshd disconnects after %d (MaxAuthTries)", e.Keys, maxAuthTries)
@@ -83,7 +83,7 @@ func joinWords(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// HostKeyError says that the host shows another host key than the pinned one: it was reinstalled, or it is another
+// HostKeyError means that the host shows another host key than the pinned one: it was reinstalled, or it is another
 // host. Nothing was sent to it.
 type HostKeyError struct {
 	Target Target
@@ -98,7 +98,7 @@ func (e *HostKeyError) Error() string {
 	return fmt.Sprintf("the host key of %s changed: pinned %s, offered %s", e.Target, joinWords(e.Pinned), e.Offered)
 }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *HostKeyError) Fix() string {
 	return "if the host was reinstalled or its keys were replaced, remove the old key and connect again: " + e.Unpin +
 		"; otherwise another host answers at its address"
@@ -107,7 +107,7 @@ func (e *HostKeyError) Fix() string {
 // NoStatus is the status of a command that ended without an exit status.
 const NoStatus = -1
 
-// CommandError says that a command failed, with what it wrote to stderr.
+// CommandError means that a command failed, with what it wrote to stderr.
 type CommandError struct {
 	Target Target
 	// Command is the command line without the path of the program.
@@ -135,7 +135,7 @@ func (e *CommandError) Error() string {
 	return text
 }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *CommandError) Fix() string {
 	if e.Status == NoStatus {
 		return "run it again to resume the interrupted run; check whether the host rebooted, or whether something there kills programs"
@@ -143,7 +143,7 @@ func (e *CommandError) Fix() string {
 	return "fix what the command reports, and run it again"
 }
 
-// InterruptedError says that the connection was lost while a command ran: how far it came is not known. The next run
+// InterruptedError means that the connection was lost while a command ran: how far it came is not known. The next run
 // resumes it.
 type InterruptedError struct {
 	Target  Target
@@ -158,10 +158,10 @@ func (e *InterruptedError) Error() string {
 // Unwrap implements errors.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *InterruptedError) Fix() string { return "run it again to resume the interrupted run" }
 
-// ProgramError says that the node agent could not be uploaded, or does not work on the host.
+// ProgramError means that the node agent could not be uploaded, or does not work on the host.
 type ProgramError struct {
 	Target Target
 	// Path is the program's on the host.
@@ -178,10 +178,10 @@ func (e *ProgramError) Error() string {
 // Unwrap implements errors.
 func (e *ProgramError) Unwrap() error { return e.Err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *ProgramError) Fix() string { return e.Todo }
 
-// NotInstalledError says that the host lacks the node agent, and that nothing was copied there.
+// NotInstalledError means that the host lacks the node agent, and that nothing was copied there.
 type NotInstalledError struct {
 	Target Target
 	// Path is where the program would be on the host.
@@ -201,12 +201,12 @@ func (e *NotInstalledError) Error() string {
 // Unwrap implements errors.
 func (e *NotInstalledError) Unwrap() error { return e.Err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *NotInstalledError) Fix() string {
 	return "let the command copy it with --install, or apply to the host first"
 }
 
-// AnswerError says that a command printed something else than an answer of the node agent.
+// AnswerError means that a command printed something else than an answer of the node agent.
 type AnswerError struct {
 	Target  Target
 	Command string
@@ -222,7 +222,7 @@ func (e *AnswerError) Error() string {
 // Unwrap implements errors.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *AnswerError) Fix() string {
 	return "remove what the profile or AutoRun of the host's SSH shell prints, or set DefaultShell to cmd.exe"
 }

@@ -21,7 +21,7 @@ const (
 	growLooks = 3
 )
 
-// ErrOtherUpload says that another process uploads the same program to the host at the same time.
+// ErrOtherUpload means that another process uploads the same program to the host at the same time.
 var ErrOtherUpload = errors.New("another upload to the host goes on with the file")
 
 // waitFor waits, unless the context ends.

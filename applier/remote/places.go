@@ -44,8 +44,8 @@ func (l Limits) PlacesFor(working int) PlaceLimits {
 //	                            '--ended after Idle, if others wait                               ended, if others wait
 //
 // An idle host goes on, and takes a place again with its next progress: there may be more than Working then, and no
-// host of the queue begins. It is ended for another one only if it was late before, or has been idle for Turn: what is
-// done on a host may take minutes in silence. Hosts wait and queue in the order in which they came, late ones behind
+// host of the queue begins. It is ended for another one only if it was late before, or has been idle for Turn: work
+// on a host may take minutes in silence. Hosts wait and queue in the order in which they came, late ones behind
 // the others: those whose last turn had no answer, or lost its place.
 type Places struct {
 	limits PlaceLimits
@@ -61,7 +61,7 @@ type Places struct {
 	late map[string]bool
 }
 
-// waiter is one entry of a queue: the turn that waits, and what is called when it gets its place.
+// waiter is one entry of a queue: the turn that waits, and the function to call when it gets its place.
 type waiter struct {
 	key  string
 	late bool
@@ -108,7 +108,7 @@ type Turn struct {
 	idle, limit *time.Timer
 }
 
-// ErrNoPlace says that as many hosts are open as may be. The caller is told when to come again.
+// ErrNoPlace means that as many hosts are open as may be. The caller is told when to come again.
 var ErrNoPlace = errors.New("as many hosts are worked on as may be; this one follows")
 
 // ErrNoProgress is why a turn was ended for another host.
@@ -218,7 +218,7 @@ func (t *Turn) startLimits() {
 	t.idle = time.AfterFunc(t.places.limits.Idle, t.endIdle)
 }
 
-// TakePlace waits for a place for the turn of the context: for a command that does work on the host, or what is done
+// TakePlace waits for a place for the turn of the context: for a command that does work on the host, or for work
 // for it here.
 func TakePlace(ctx context.Context) error {
 	for t := turnOf(ctx); t != nil; t = t.parent {

@@ -38,13 +38,13 @@ func run(p *Places, key string, do func(context.Context) error) *hostRun {
 	return h
 }
 
-// says nothing, until it is ended.
+// stays silent, until it is ended.
 func silent(ctx context.Context) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// silentAtWork answers once, and says nothing while it has a place.
+// silentAtWork answers once, and stays silent while it has a place.
 func silentAtWork(ctx context.Context) error {
 	noteProgress(ctx)
 	if err := TakePlace(ctx); err != nil {
@@ -338,7 +338,7 @@ func TestThousandsOfSilentHosts(t *testing.T) {
 			all = append(all, h)
 			go func() {
 				defer turn.End()
-				noteProgress(ctx) // it answers, and says nothing from then on
+				noteProgress(ctx) // it answers, and is silent from then on
 				if TakePlace(ctx) == nil {
 					<-ctx.Done()
 				}

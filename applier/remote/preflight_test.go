@@ -65,7 +65,7 @@ func answerWith(t *testing.T, change func(*preflight.Answer)) string {
 	return string(text)
 }
 
-// TestAPreflightOfAHostThatLies costs a limited time and memory, and neither an error nor a finding repeats what the host says at length.
+// TestAPreflightOfAHostThatLies costs a limited time and memory, and neither an error nor a finding repeats the host's text at length.
 func TestAPreflightOfAHostThatLies(t *testing.T) {
 	const password = "Basic c2VjcmV0"
 	long := strings.Repeat("x", maxAnswer-4096)

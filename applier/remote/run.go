@@ -38,7 +38,7 @@ type output interface {
 
 // Exit statuses without output that are the agent's own. Any other is from a shell that does not find the program or
 // cannot start it, or from an agent that finds its own file damaged: PowerShell and cmd /c exit with 1, cmd with 9009
-// or the error of CreateProcess (193 and 216 for what is no program), sh with 126 or 127, the agent with 125, a crash
+// or the error of CreateProcess (193 and 216 for an invalid program), sh with 126 or 127, the agent with 125, a crash
 // with its NTSTATUS.
 var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 
@@ -282,7 +282,7 @@ func encodeStdinAsText(stdin func(context.Context, io.Writer) error) func(contex
 	}
 }
 
-// lineWriter splits what is written into lines.
+// lineWriter splits its input into lines.
 type lineWriter struct {
 	to   io.Writer
 	line []byte

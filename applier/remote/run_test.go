@@ -34,8 +34,8 @@ type fakeHost struct {
 	text    bool
 	noFiles bool
 	digest  bundle.Digest
-	// fails is the status of the agent; goes is set if it is deleted before it is run a second time. Damaged is the status of what is not
-	// the agent: its own, or that of a shell which cannot start it.
+	// fails is the status of the agent; goes is set if it is deleted before it is run a second time. Damaged is the status of a damaged
+	// agent: its own, or that of a shell which cannot start it.
 	fails, damaged int
 	goes           bool
 	// asked are the commands, without the path of the program.

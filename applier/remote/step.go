@@ -12,7 +12,7 @@ import (
 	"wmco/bundle/archive"
 )
 
-// Step is what is being done with a host, for people. The text may hold what the host says.
+// Step is the current step of a host, for people. The text may hold text of the host.
 type Step struct {
 	Text string
 	// Connects is true until the host has answered: it may do so never.
@@ -34,7 +34,7 @@ func NoteStep(ctx context.Context, s Step) {
 	}
 }
 
-// copying notes how much of something is copied: of what is written to it.
+// copying notes how many bytes of something are written.
 type copying struct {
 	note        func(Step)
 	what        string
@@ -42,7 +42,7 @@ type copying struct {
 	said        string
 }
 
-// newCopying says that the copying begins.
+// newCopying begins the copying.
 func newCopying(ctx context.Context, what string, done, total int64) *copying {
 	c := &copying{note: func(s Step) { NoteStep(ctx, s) }, what: what, done: done, total: total}
 	c.noteText()
@@ -67,7 +67,7 @@ func (c *copying) noteText() {
 	}
 }
 
-// describeBytes says how many bytes of all there are, in whole units.
+// describeBytes returns how many bytes of all there are, in whole units.
 func describeBytes(done, total int64) string {
 	unit, size := "KiB", int64(1<<10)
 	if total >= 1<<20 {
@@ -133,7 +133,7 @@ func (r *RunSteps) NoteEvent(e protocol.Event, now time.Time) {
 	}
 }
 
-// StepText says what the host does; empty where that is not known.
+// StepText is what the host does; empty where that is not known.
 func (r *RunSteps) StepText(now time.Time) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

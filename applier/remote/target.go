@@ -18,7 +18,7 @@ type Target struct {
 	User string
 	// Address is host:port; the host is a name or an IP address.
 	Address string
-	// ID says which host it is where its address does not: an address may be another host's tomorrow. Its key is pinned
+	// ID identifies the host where its address does not: an address may be another host's tomorrow. Its key is pinned
 	// by it. Empty is for a caller that knows hosts by their addresses.
 	ID string
 }

@@ -10,7 +10,7 @@ func (p *Places) hasRoom() bool {
 	return p.asking < p.limits.Asking && len(p.open)+len(p.reserved) < p.limits.Open
 }
 
-// givePlaces gives what is free to those who wait, and ends turns without progress for the rest of them.
+// givePlaces gives free places to those who wait, and ends turns without progress for the rest of them.
 func (p *Places) givePlaces() {
 	for p.working < p.limits.Working && len(p.queued) > 0 {
 		p.queued = giveFirst(p.queued)

@@ -88,7 +88,7 @@ type Files interface {
 	Remove(path string) error
 }
 
-// ErrNoSFTP says that the host transfers no files.
+// ErrNoSFTP means that the host transfers no files.
 var ErrNoSFTP = errors.New("the host's SSH server does not offer SFTP")
 
 // InFlight is how many bytes Files.Write may have sent without an answer.
@@ -197,7 +197,7 @@ type upload struct {
 	target  string
 	// progress is called when another piece has been read or written.
 	progress func()
-	// copying returns what is told of the bytes that are copied from an offset on.
+	// copying returns a writer that is told of the bytes that are copied from an offset on.
 	copying func(at int64) io.Writer
 	// mayChange returns an error if the client must not change the host any longer: an upload takes its time.
 	mayChange func() error

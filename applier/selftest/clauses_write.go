@@ -192,7 +192,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// halfReader reads half of what is asked for.
+// halfReader reads half of the requested bytes.
 type halfReader struct{ from io.Reader }
 
 func (h halfReader) Read(b []byte) (int, error) { return h.from.Read(b[:(len(b)+1)/2]) }

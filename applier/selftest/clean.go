@@ -45,7 +45,7 @@ type Cleaner struct {
 	Host applier.Host
 	// Folder is that of the fixture.
 	Folder string
-	// Before is what is given back; the zero value gives back what the host still knows.
+	// Before is the state to restore; the zero value restores what the host still knows.
 	Before Before
 	// Without has the kinds of settings that this host cannot be asked for.
 	Without []bundle.EntryKind
@@ -132,7 +132,7 @@ func (c Cleaner) giveName(ctx context.Context) (changed bool, err error) {
 	return true, c.Host.Set(ctx, plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: name, Present: true})
 }
 
-// CheckRoot returns an error unless what is at Root is of administrators, with the access that the self-test gives it.
+// CheckRoot returns an error unless the entry at Root is of administrators, with the access that the self-test gives it.
 // The self-test runs programs there as SYSTEM, and every user may make a folder of that name before.
 func CheckRoot(f plan.FileInfo) error {
 	ours := f.Kind == plan.FileDirectory && f.Owner != plan.OwnerOther && (f.Access == "" || f.Access == bundle.AccessUsers)

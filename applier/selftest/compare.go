@@ -13,7 +13,7 @@ type Difference struct{ Clause, Text string }
 
 func (d Difference) String() string { return fmt.Sprintf("%q: %s", d.Clause, d.Text) }
 
-// Compare returns where a fake does not do what a real Windows did. A clause that one of them skipped says nothing; one
+// Compare returns where a fake does not do what a real Windows did. A clause that one of them skipped does not count; one
 // that the contract does not have any longer has to be renamed in the result, or removed from it.
 func Compare(windows, fake result.Result) []Difference {
 	var all []Difference

@@ -84,7 +84,7 @@ type Seen struct {
 // ServiceCrasher ends programs without warning.
 type ServiceCrasher interface {
 	// CrashService ends the process of a running service, as a crash does. Restart lets the time pass that its recovery
-	// waits, where that does not pass by itself.
+	// waits, where that does not pass alone.
 	CrashService(t T, name string) (restart func())
 }
 
@@ -107,7 +107,7 @@ const (
 // PreshutdownKeeper knows what the service control manager keeps about a service for the time before Windows shuts
 // down.
 type PreshutdownKeeper interface {
-	// AcceptsPreshutdown reports whether a running service has said that it accepts SERVICE_CONTROL_PRESHUTDOWN.
+	// AcceptsPreshutdown reports whether a running service accepts SERVICE_CONTROL_PRESHUTDOWN.
 	AcceptsPreshutdown(t T, service string) bool
 	// PreshutdownTimeout is how long Windows waits for the service after that control.
 	PreshutdownTimeout(t T, service string) time.Duration
@@ -121,7 +121,7 @@ type PreshutdownKeeper interface {
 
 // FileMaker is a program of an administrator that knows nothing of access.
 type FileMaker interface {
-	// MakeFile makes a file at path with what the system gives it by itself.
+	// MakeFile makes a file at path with the system's own access.
 	MakeFile(t T, path string)
 }
 
@@ -159,7 +159,7 @@ type NetworkMaker interface {
 
 // Answerer answers probes.
 type Answerer interface {
-	// Answer makes something answer until stop, and returns the probe that succeeds meanwhile.
+	// Answer makes something answer until stop, and returns the probe that succeeds until then.
 	Answer(t T, kind bundle.ProbeKind) (probe bundle.Probe, stop func())
 }
 

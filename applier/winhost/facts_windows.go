@@ -33,7 +33,7 @@ func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 	return f, ctx.Err()
 }
 
-// keyFirmware has the SMBIOS texts of the firmware. Clouds document what is in them.
+// keyFirmware has the SMBIOS texts of the firmware. Clouds document them.
 const keyFirmware = `HARDWARE\DESCRIPTION\System\BIOS`
 
 // firmwareTexts returns the texts of the firmware, none if they cannot be read.

@@ -28,7 +28,7 @@ var _ applier.Host = (*Host)(nil)
 
 // Options are for tests. The zero Options are right for every Windows.
 type Options struct {
-	// Wine is true if Wine is in the place of Windows. The host does not find out by itself.
+	// Wine is true if Wine is in the place of Windows. The host cannot find that out.
 	Wine bool
 }
 

@@ -63,8 +63,8 @@ func TestReaderReturnsTheManifest(t *testing.T) {
 		"an archive with parts":                   {send(t, everything(m, fromBundle(t, b))), 7},
 		"an archive without parts":                {send(t, Request{Manifest: m, Source: fromBundle(t, b)}), 7},
 		"an archive of a sender that has nothing": {send(t, Request{Manifest: m, Source: Join()}), 0},
-		"a manifest by itself":                    {alone, 0},
-		"a manifest by itself, and no line feed":  {bytes.TrimSpace(alone), 0},
+		"a manifest alone":                        {alone, 0},
+		"a manifest alone, and no line feed":      {bytes.TrimSpace(alone), 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestInterruptedUploadIsCompletedByASecond(t *testing.T) {
 	}
 }
 
-// broken is a source whose readers are not what it says.
+// broken is a source whose readers do not match its list.
 type broken struct {
 	shelf
 	open func() (io.ReadCloser, error)
@@ -185,11 +185,11 @@ func TestSendRefuses(t *testing.T) {
 			Request{m, broken{shelf, func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }}, all},
 			"opening content " + string(bundle.Of(data)) + ": file does not exist",
 		},
-		"a stored form that is shorter than the source says": {
+		"a stored form that is shorter than in the source": {
 			Request{m, broken{shelf, reader(bytes.NewReader(stored[1:]))}, all},
 			"content " + string(bundle.Of(data)) + ": writing the archive: the stored form ends 1 bytes early",
 		},
-		"a stored form that is longer than the source says": {
+		"a stored form that is longer than in the source": {
 			Request{m, broken{shelf, reader(strings.NewReader(string(stored) + "x"))}, all},
 			fmt.Sprintf("content %s: the source has more than the %d stored bytes that it lists", bundle.Of(data), len(stored)),
 		},

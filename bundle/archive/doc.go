@@ -1,4 +1,4 @@
-// Package archive writes and reads what is sent to a host: the manifest of a bundle and the contents that the host lacks.
+// Package archive writes and reads the stream to a host: the manifest of a bundle and the contents that the host lacks.
 //
 //	stream = zstd( tar( MANIFEST.json, contents.json, contents/<part>... ) )
 //

@@ -18,7 +18,7 @@ import (
 	"wmco/bundle"
 )
 
-// member is one member of a tar, whatever somebody makes of it.
+// member is one member of a tar, well-formed or not.
 type member struct {
 	header tar.Header
 	body   []byte
@@ -191,7 +191,7 @@ func TestInvalidContentListsAreRefused(t *testing.T) {
 		"a masked content":             {change(func(c *Content) { c.Digest = bundle.Masked }), "masked"},
 		"a digest of something else":   {change(func(c *Content) { c.SHA256 = b.SHA256 }), "its SHA-256 does not match"},
 		"a SHA-256 that is a path":     {change(func(c *Content) { c.SHA256 = "../../x" }), "its SHA-256 is not 64 hex digits"},
-		"another size":                 {change(func(c *Content) { c.Size++ }), fmt.Sprintf("has %d bytes, the manifest says %d", a.Size+1, a.Size)},
+		"another size":                 {change(func(c *Content) { c.Size++ }), fmt.Sprintf("has %d bytes, the manifest has %d", a.Size+1, a.Size)},
 		"a stored size of nothing":     {change(func(c *Content) { c.Stored = 0 }), "its stored size is 0"},
 		"a stored size of everything":  {change(func(c *Content) { c.Stored = 1<<63 - 1 }), "its stored size is 9223372036854775807"},
 	}

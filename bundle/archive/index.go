@@ -89,7 +89,7 @@ func NewChecker(m bundle.Manifest, contents []Content) (*Checker, error) {
 		case !ok:
 			return nil, fmt.Errorf("%w: the manifest does not name content %s", ErrMalformed, c.Digest)
 		case size != 0 && size != c.Size:
-			return nil, fmt.Errorf("%w: content %s has %d bytes, the manifest says %d", ErrMalformed, c.Digest, c.Size, size)
+			return nil, fmt.Errorf("%w: content %s has %d bytes, the manifest has %d", ErrMalformed, c.Digest, c.Size, size)
 		case c.Digest <= last:
 			return nil, fmt.Errorf("%w: content %s is listed twice or out of order", ErrMalformed, c.Digest)
 		}

@@ -179,7 +179,7 @@ func FuzzUnpackLayer(f *testing.F) {
 	})
 }
 
-// TestASmallBufferWritesTheSame: what is stored must not depend on how much memory the compressor has, also beyond a window.
+// TestASmallBufferWritesTheSame: stored bytes must not depend on how much memory the compressor has, also beyond a window.
 func TestASmallBufferWritesTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() []byte {

@@ -45,7 +45,7 @@ type Reader struct {
 	over error
 }
 
-// NewReader reads the manifest and the list of contents. It also accepts a MANIFEST.json by itself.
+// NewReader reads the manifest and the list of contents. It also accepts a MANIFEST.json without contents.
 //
 // A stream that ends early is io.ErrUnexpectedEOF, an error of r is returned as it is, a manifest of a newer program is
 // a *bundle.SchemaError. Anything else was not made by a Writer, and most of it is ErrMalformed.

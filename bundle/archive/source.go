@@ -55,7 +55,7 @@ func (s *memory) addContent(n named) error {
 	}
 	raw := n.content.Data
 	if n.size != 0 && n.size != int64(len(raw)) {
-		return fmt.Errorf("it has %d bytes, the entry says %d", len(raw), n.size)
+		return fmt.Errorf("it has %d bytes, the entry has %d", len(raw), n.size)
 	}
 	if s.seen[n.digest] {
 		return nil

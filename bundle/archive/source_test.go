@@ -92,9 +92,9 @@ func TestFromBundleRefusesInvalidBundles(t *testing.T) {
 			func(b *bundle.Bundle) { b.Cluster.Environments[0].Variables[0].Digest = bundle.Masked },
 			"taking the content of environment proxy/HTTPS_PROXY: the digest of a secret is masked, as in a preview",
 		},
-		"a file that is longer than its entry says": {
+		"a file that is longer than in its entry": {
 			func(b *bundle.Bundle) { b.Cluster.Files[0].Content.Data = []byte("aa") },
-			`taking the content of file C:\k\a.txt: it has 2 bytes, the entry says 1`,
+			`taking the content of file C:\k\a.txt: it has 2 bytes, the entry has 1`,
 		},
 		"a file that is another one": {
 			func(b *bundle.Bundle) { b.Cluster.Files[0].Content.Data = []byte("b") },

@@ -33,7 +33,7 @@ const (
 	Degraded State = "Degraded"
 )
 
-// All returns every state in their order: what is done first, what needs a person last.
+// All returns every state in their order: the most urgent work first, states that need a person last.
 func All() []State {
 	return []State{Updated, Stale, Updating, Joining, Removing, Waiting, Refused, NotReporting, Degraded}
 }

@@ -14,7 +14,7 @@ const (
 	CauseConfirmation Cause = "confirmation"
 	// CauseInterrupted means that the run was interrupted, and could not be resumed.
 	CauseInterrupted Cause = "interrupted"
-	// CauseOther means that the agent does not say, or says what this program does not know.
+	// CauseOther means that the agent reports no cause, or one that this program does not know.
 	CauseOther Cause = "other"
 )
 

@@ -98,7 +98,7 @@ func (l Layer) saysTheSame(other Layer) bool {
 	return l.Digest == other.Digest && l.Parts == other.Parts && bytes.Equal(l.Inline, other.Inline)
 }
 
-// Layer says where a packed layer is.
+// Layer is the location of a packed layer.
 type Layer struct {
 	Digest bundle.Digest `json:"digest"`
 	// Inline is the packed layer, if it is small.
@@ -133,7 +133,7 @@ func DecodeDesired(text string) (Desired, error) {
 	return d, d.checkValues()
 }
 
-// decodeAnnotation reads an annotation; schema is its version in what is read into. The usual one is read once: a
+// decodeAnnotation reads an annotation; schema points to the version in the result. The usual one is read once: a
 // thousand nodes have two thousand.
 func decodeAnnotation(text, what string, into any, schema *int) error {
 	if len(text) > maxAnnotation {

@@ -2,7 +2,7 @@ package published
 
 import "slices"
 
-// Fault is whose fault it is that a node does not have what is published for it. It is about StateFailed and
+// Fault is the kind of failure that keeps a node from its published bundle. It is about StateFailed and
 // StateRolledBack.
 type Fault string
 
@@ -12,13 +12,13 @@ const (
 	// FaultDisk means that drive C: of the host is full. It is tried again when there is room, also where something was
 	// rolled back.
 	FaultDisk Fault = "disk"
-	// FaultLayer means that a layer is missing, or is not what its digest says. The operator publishes it again.
+	// FaultLayer means that a layer is missing, or does not have its digest. The operator publishes it again.
 	FaultLayer Fault = "layer"
-	// FaultInput means that the host did what the bundle says, and does not work with it: the inputs are wrong.
+	// FaultInput means that the host applied the bundle and does not work with it: the inputs are wrong.
 	FaultInput Fault = "input"
 	// FaultHost means that the host refused a change, such as that of a file which another program has locked.
 	FaultHost Fault = "host"
-	// FaultAgent means that the node agent is too old for what is published. Operators that do not know it take it for
+	// FaultAgent means that the node agent is too old for the published bundle. Operators that do not know it take it for
 	// an unknown one.
 	FaultAgent Fault = "agent"
 )
@@ -28,7 +28,7 @@ func Faults() []Fault {
 	return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost, FaultAgent}
 }
 
-// Known returns the fault, or none for one that is unknown: it is what a node says.
+// Known returns the fault, or none for an unknown one: nodes may report anything.
 func (f Fault) Known() Fault {
 	if slices.Contains(Faults(), f) {
 		return f
@@ -46,7 +46,7 @@ func (r Report) Heals() bool {
 	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer, FaultHost}, r.Fault.Known())
 }
 
-// BlamesHost reports whether the host alone is why the bundle is not on it: that says nothing about the bundle.
+// BlamesHost reports whether the host alone is the cause: then the failure does not count against the bundle.
 func (r Report) BlamesHost() bool {
 	return (r.State == StateFailed || r.State == StateRolledBack) && r.Fault.Known() == FaultHost
 }
@@ -68,7 +68,7 @@ func RetryCommand(node string) string {
 	return "wmco retry " + node + ", or oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
 }
 
-// Fix returns what to do about a node that says StateFailed or StateRolledBack; empty for other states.
+// Fix returns what to do about a node that reports StateFailed or StateRolledBack; empty for other states.
 func (r Report) Fix(node string) string {
 	retry := RetryCommand(node)
 	switch {
@@ -77,7 +77,7 @@ func (r Report) Fix(node string) string {
 	case r.State != StateFailed:
 		return ""
 	case r.Refused != "":
-		return "do what the message says; the operator writes the annotation again"
+		return "follow the message; the operator writes the annotation again"
 	}
 	switch r.Fault.Known() {
 	case FaultAPI:

@@ -53,7 +53,7 @@ func TestAReportOfAnotherVersionHasNoFault(t *testing.T) {
 	}
 }
 
-// TestWhatHealsAndWhatBlamesTheHost: what passes by itself counts when it lasts, and what a host keeps from itself says nothing about the bundle.
+// TestWhatHealsAndWhatBlamesTheHost: temporary faults count when they last, and faults of the host do not count against the bundle.
 func TestWhatHealsAndWhatBlamesTheHost(t *testing.T) {
 	for fault, want := range map[Fault][3]bool{ // failed and heals, failed and blames the host, rolled back and blames the host
 		FaultAPI: {true, false, false}, FaultDisk: {true, false, false}, FaultLayer: {true, false, false}, FaultHost: {true, true, true},

@@ -1,6 +1,6 @@
 package published
 
-// Input is an input that all nodes share and that may be deleted by mistake: nodes keep what is published for them
+// Input is an input that all nodes share and that may be deleted by mistake: nodes keep their published bundle
 // until the deletion is confirmed, or the input is back.
 type Input string
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxInline is the size of the largest packed layer that stands on the Node itself, in bytes: every update of a
+	// MaxInline is the size of the largest packed layer that is stored on the Node itself, in bytes: every update of a
 	// Node goes to everybody who watches Nodes.
 	MaxInline = 4 << 10
 	// PartSize is the size of one part in a Secret, in bytes. etcd accepts requests of 1.5 MiB, and base64 makes a part
@@ -84,7 +84,7 @@ func Label(layer bundle.Digest) string {
 }
 
 // Open returns the layer with its contents. Parts are those of its Secrets, in the order of Names; none for an inline
-// layer. A layer that is not what its digest says is archive.ErrMalformed.
+// layer. A layer that does not have its digest is archive.ErrMalformed.
 func (l Layer) Open(parts [][]byte) (bundle.Layer, error) {
 	data := l.Inline
 	if l.Parts > 0 {

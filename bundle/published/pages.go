@@ -3,7 +3,7 @@ package published
 import "strings"
 
 // Pages is the URL below which the files of the release can be read, such as https://github.com/OWNER/NAME/blob/v1.0.0.
-// It is empty in what is not a release: then nothing is linked.
+// It is empty in builds that are not releases: then nothing is linked.
 type Pages string
 
 // ReasonURL returns where a reason is explained; empty if the pages have no URL.

@@ -56,7 +56,7 @@ const (
 	maxEntries = 50
 )
 
-// Report is what a node agent says about its host. It is untrusted: it decides about nothing but this node.
+// Report is the report of a node agent about its host. It is untrusted: it decides about nothing but this node.
 type Report struct {
 	Schema int `json:"schema"`
 	// Program is the version of the node agent.
@@ -69,7 +69,7 @@ type Report struct {
 	Layers []bundle.Digest `json:"layers,omitempty"`
 	// Impact is what the plan needs, where that is more than is allowed.
 	Impact bundle.Impact `json:"impact,omitempty"`
-	// Message says what went wrong, for people. It holds no secrets and no contents.
+	// Message is the cause of a failure, for people. It holds no secrets and no contents.
 	Message string `json:"message,omitempty"`
 	// Cause is why the bundle was rolled back, or is being (StateFailed); empty otherwise.
 	Cause Cause `json:"cause,omitempty"`
@@ -112,7 +112,7 @@ type Report struct {
 	// Expired is true in StateNeedsPermission if the impact was permitted, and that was too long ago to begin now.
 	Expired bool `json:"expired,omitempty"`
 	// Adopting is true while the host still has the agent of another operator: the operator has asked the host over
-	// SSH, and says it in the place of the node agent.
+	// SSH, and reports it in place of the node agent.
 	Adopting bool `json:"adopting,omitempty"`
 	// Facts are those of the host, from which its node layer is rendered.
 	Facts *bundle.Facts `json:"facts,omitempty"`
@@ -128,7 +128,7 @@ type ImageProgress struct {
 	// Settled is true when nothing should wait any longer: all are there, or those that are not were tried several
 	// times.
 	Settled bool `json:"settled,omitempty"`
-	// Message says why an image is not there, for people.
+	// Message is why an image is missing, for people.
 	Message string `json:"message,omitempty"`
 }
 
@@ -147,7 +147,7 @@ func (p ImageProgress) withinBounds() ImageProgress {
 type Feature string
 
 const (
-	// FeatureSigned means that the agent accepts only what is signed for its node, once its host has the keys.
+	// FeatureSigned means that the agent accepts only state that is signed for its node, once its host has the keys.
 	FeatureSigned Feature = "signed-desired-state"
 	// FeatureNodeName means that the agent reads the name of a node in a node layer.
 	FeatureNodeName Feature = "node-name"

@@ -6,12 +6,12 @@ import "strings"
 const (
 	// RolloutAnnotation holds what controller/rollout has done with the node.
 	RolloutAnnotation = domain + "rollout"
-	// CordonAnnotation says what the operator cordoned the node for. A node that is unschedulable without it, and is
+	// CordonAnnotation is why the operator cordoned the node. A node that is unschedulable without it, and is
 	// not joining, was cordoned by another user, and stays so.
 	CordonAnnotation = domain + "cordoned-for"
 	// CordonedForRollout is its value.
 	CordonedForRollout = "rollout"
-	// JoiningAnnotation says that the operator cordoned the node until it has joined, or because it is being removed.
+	// JoiningAnnotation marks a node that the operator cordoned until it has joined, or because it is being removed.
 	JoiningAnnotation = domain + "joining"
 	// DesiredVersionAnnotation is the version of the operator that works on the node, VersionAnnotation the one before
 	// until the node has its executables. UpgradingLabel marks a node that moves from one to the other.
@@ -28,7 +28,7 @@ const (
 	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
 	InstanceAnnotation = domain + "instance"
 	// AdoptAnnotation of a Node of another operator asks for its adoption, with the value AdoptTrue. It asks for
-	// nothing else: which host that is says the host.
+	// nothing else: the host itself states which Node it is.
 	AdoptAnnotation = domain + "adopt"
 	// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force"
 	// where its host is gone too and cannot be cleaned up.

@@ -19,9 +19,9 @@ import (
 // A signed annotation is the text that Encode returns, with one more field at its end:
 //
 //	{"schema":1,"bundle":"sha256:...","nodeName":"win-a","term":1790000000,"sequence":7,...,"signatures":[{"key":"0123456789ab","sig":"..."}]}
-//	\------------------------------- what is signed, with its closing brace --------------/
+//	\----------------------------- the signed text, with its closing brace --------------/
 //
-// The bytes themselves are signed, and what they say is read from these bytes alone. So a reader does not have to write
+// The bytes themselves are signed, and the annotation is decoded from these bytes alone. So a reader does not have to write
 // a value as its writer did, a field that it does not know is signed too, and a program that knows no signatures reads
 // the same annotation.
 
@@ -41,7 +41,7 @@ var (
 	ErrUntrusted = errors.New("none of its signatures is by a key that is trusted")
 )
 
-// Counter orders what is published for a node: it only rises. Of two, the one with the larger term is newer, within a
+// Counter orders the signed states of a node: it only rises. Of two, the one with the larger term is newer, within a
 // term the one with the larger sequence. Each start of an operator begins a term.
 type Counter struct{ Term, Sequence int64 }
 
@@ -58,7 +58,7 @@ func (c Counter) String() string {
 
 // Signature is one signature of an annotation.
 type Signature struct {
-	// Key is the KeyID of the key. It only says which key to try.
+	// Key is the KeyID of the key, a hint which key to try.
 	Key string `json:"key"`
 	// Value is the signature: Ed25519 (RFC 8032) of the pre-authentication encoding of DSSE
 	// (github.com/secure-systems-lab/dsse, protocol.md).
@@ -91,7 +91,7 @@ func (d Desired) Sign(keys []ed25519.PrivateKey) (string, error) {
 	return signed, nil
 }
 
-// Signatures returns what is signed of an annotation, and its signatures. An annotation without any is ErrUnsigned.
+// Signatures returns the signed text of an annotation, and its signatures. An annotation without any is ErrUnsigned.
 func Signatures(text string) (string, []Signature, error) {
 	if len(text) > maxAnnotation {
 		return "", nil, fmt.Errorf("%w: the annotation has %d bytes, at most %d are allowed", ErrInvalid, len(text), maxAnnotation)
@@ -117,7 +117,7 @@ func Signatures(text string) (string, []Signature, error) {
 // Keys are public keys that are trusted.
 type Keys []ed25519.PublicKey
 
-// Open returns what an annotation says, if one of the keys has signed it. It is ErrUnsigned or ErrUntrusted otherwise,
+// Open decodes an annotation, if one of the keys has signed it. It is ErrUnsigned or ErrUntrusted otherwise,
 // and for a text that is signed and that this program cannot read, the error of DecodeDesired.
 func (k Keys) Open(text string) (Desired, error) {
 	payload, list, err := Signatures(text)
@@ -168,7 +168,7 @@ func preAuthenticated(payload []byte) []byte {
 }
 
 // KeyID names a key for people and in signatures: the first 12 hex digits of the SHA-256 of its PKIX form. It is empty
-// for what is no key.
+// for an invalid key.
 func KeyID(key ed25519.PublicKey) string {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

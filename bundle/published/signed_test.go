@@ -162,7 +162,7 @@ func TestWhatIsWrittenAgainSaysTheSame(t *testing.T) {
 	again := d
 	again.Term, again.Sequence, again.PermitFor = 9, 9, 9
 	if !d.SaysTheSame(again) {
-		t.Error("another counter says something else")
+		t.Error("another counter differs")
 	}
 	for name, change := range map[string]func(*Desired){
 		"bundle": func(d *Desired) { d.Bundle = "" }, "impact": func(d *Desired) { d.MaxImpact = "drain" }, "urgent": func(d *Desired) { d.Urgent = true },
@@ -172,7 +172,7 @@ func TestWhatIsWrittenAgainSaysTheSame(t *testing.T) {
 		other := d
 		change(&other)
 		if d.SaysTheSame(other) {
-			t.Errorf("%s: says the same", name)
+			t.Errorf("%s: is the same", name)
 		}
 	}
 }

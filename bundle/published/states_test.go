@@ -76,7 +76,7 @@ func TestWaitsForAdoption(t *testing.T) {
 	}
 }
 
-// TestPages: a message says where its reason is explained, and stays within its bound.
+// TestPages: a message links the page of its reason, and stays within its bound.
 func TestPages(t *testing.T) {
 	const pages, link = Pages("https://example.com/v1/"), " (https://example.com/v1/docs/reasons.md#nodefailed)"
 	for _, tt := range []struct {
@@ -106,7 +106,7 @@ func TestConfirmedNames(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentCanDo: only what its report says.
+// TestWhatAnAgentCanDo: only the features in its report.
 func TestWhatAnAgentCanDo(t *testing.T) {
 	r := Report{Features: []Feature{FeatureSigned, "another"}}
 	if !r.Has(FeatureSigned) || r.Has(FeatureBoot) || (Report{}).Has(FeatureSigned) {

@@ -34,7 +34,7 @@ func Events() []Entry {
 		{"TurnBegun", "", "The node got a slot and is cordoned to be drained.", fixNothing},
 		{"TurnEnded", "", "The node has its bundle and released its slot.", fixNothing},
 		{"TurnPostponed", "", "The node released its slot before it had its bundle, for the cause in the message.", "follow the message; the node gets another slot"},
-		{"HealthCheckTimeoutShort", "", "A MachineHealthCheck would replace the Machine of a node while it reboots.", "increase the timeout of the MachineHealthCheck as the message says"},
+		{"HealthCheckTimeoutShort", "", "A MachineHealthCheck would replace the Machine of a node while it reboots.", "increase the timeout of the MachineHealthCheck as in the message"},
 		{"BundleApplied", "", "The node agent has applied the published bundle.", fixNothing},
 		{"BundleRolledBack", "", "A service did not become healthy or the change failed, so the previous state was restored. The message has the last lines of the service's log.", "correct the inputs, or what the message names; then `wmco retry NODE`"},
 		{"BundleFailed", "", "The node agent cannot fetch, read or apply the published bundle. It retries with a growing delay.", "follow the message"},

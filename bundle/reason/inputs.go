@@ -1,6 +1,6 @@
 package reason
 
-// Reasons of findings about what is read.
+// Reasons of findings about reading the inputs.
 const (
 	InputUnreadable  = "InputUnreadable"
 	InputTooLarge    = "InputTooLarge"

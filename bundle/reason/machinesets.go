@@ -31,7 +31,7 @@ func machineSets() []Entry {
 		{ValueMissing, isError, "A value that the cloud needs is in no flag, model or object of the cluster.", "Give the flag that the finding names, or the cluster with `--from`."},
 		{PlatformMismatch, isError, "`--platform` is not the platform of the cluster.", "Omit `--platform`, or read the right cluster."},
 		{NameInvalid, isError, "The name of the MachineSet is not a DNS label, or not valid for the cloud.", "Use lower case letters, digits and hyphens, a letter at the beginning and no hyphen at the end."},
-		{NameTooLong, isError, "The name of the MachineSet is too long for the names of its Machines.", "Use a name as short as the finding says."},
+		{NameTooLong, isError, "The name of the MachineSet is too long for the names of its Machines.", "Use a name of at most the length in the finding."},
 		{NameTaken, isError, "The cluster has a MachineSet of this name; applying the manifest would scale it to 0.", "Choose another name, or change the existing MachineSet with `oc edit`."},
 		{ImageInvalid, isError, "`--image` does not have the form of the platform.", "Give the image in the form that the finding names."},
 		{ZoneInvalid, isError, "`--zone` is not a zone of the region or a failure domain of the cluster.", "Give one of the zones or failure domains of the cluster."},

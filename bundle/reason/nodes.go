@@ -27,7 +27,7 @@ const (
 
 func nodeReasons() []Entry {
 	return []Entry{
-		{FactsUnknown, isInfo, "The facts of the host are not known, so its bundle is incomplete and never applied; the message lists what is missing.", "To see the complete bundle, run `wmco-node facts` on the host and give the output as `--facts`."},
+		{FactsUnknown, isInfo, "The facts of the host are not known, so its bundle is incomplete and never applied; the message lists the missing facts.", "To see the complete bundle, run `wmco-node facts` on the host and give the output as `--facts`."},
 		{FactsInvalid, isError, "A fact that the host reports is not valid, such as a host name that is not a DNS name.", "Print the facts again with `wmco-node facts`."},
 		{FactsMismatch, isError, "The facts are of another host: none of its addresses is the node's.", "Give the facts of this host."},
 		{FactsUnmatched, errorOrWarning, "Facts belong to no node of the inputs, or the host of `--host` is not the requested node. They are not used. Error for an existing node.", "Check that facts, `--host`, and `--node` or `--instance` belong to the same host."},

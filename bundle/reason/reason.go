@@ -63,15 +63,15 @@ func OfInputs() []Entry {
 	)
 }
 
-// IsReportedByAll reports whether all programs that read the inputs give the findings of a reason, by what its entry
-// says.
+// IsReportedByAll reports whether all programs that read the inputs give the findings of a reason, by the text of its
+// entry.
 func IsReportedByAll(reason string) bool {
 	return !slices.ContainsFunc(OfInputs(), func(e Entry) bool {
 		return e.Reason == reason && (strings.Contains(e.Meaning, "Only the ") || strings.Contains(e.Meaning, "Only `wmco "))
 	})
 }
 
-// Status returns the entries of what is in a status: of hosts that are not nodes, of nodes, of conditions.
+// Status returns the entries of reasons in a status: of hosts that are not nodes, of nodes, of conditions.
 func Status() []Entry { return slices.Concat(hostStatus(), nodeStatus(), conditionReasons()) }
 
 // All returns the entries of all reasons: those of findings, of a status, of Events. A reason can be in several places.

@@ -180,7 +180,7 @@ func TestTheCodeAgreesWithTheTable(t *testing.T) {
 				for _, r := range s.reasons {
 					sites++
 					if !strings.Contains(severity[r], s.severity) {
-						t.Errorf("%s: a finding of %s is of severity %s, its entry says %s", path, r, s.severity, severity[r])
+						t.Errorf("%s: a finding of %s is of severity %s, its entry has %s", path, r, s.severity, severity[r])
 					}
 				}
 				return true

@@ -93,7 +93,7 @@ func conditionReasons() []Entry {
 		{"KeysAccepted", "", "The operator has logged in to the host of each node with the key of the Secret cloud-private-key.", fixNothing},
 		{"KeysChanging", "", "Hosts are changing keys, and accept the earlier one until the operator has logged in with the new one.", "none; hosts that are off follow when they are back"},
 		{"KeyNotAccepted", "", "The operator cannot log in to the host of a node with its key or the account of its entry.", "follow `wmco status`; docs/keys.md"},
-		{"PrivateKeyUnusable", "", "The Secret cloud-private-key is missing or cannot be used. The keys on the hosts do not change.", "correct the Secret as the message says"},
+		{"PrivateKeyUnusable", "", "The Secret cloud-private-key is missing or cannot be used. The keys on the hosts do not change.", "correct the Secret as in the message"},
 		{"KubeletsRecent", "", "No kubelet blocks the next minor update of the cluster.", fixNothing},
 		{"KubeletsTooOld", "", "Old kubelets block the next update of the cluster.", "resume the MachineConfigPool worker, and let the rollout finish"},
 		{"RolledOut", "", "All nodes have their published bundles.", fixNothing},

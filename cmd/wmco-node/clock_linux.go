@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is the clock of the system that nobody sets. A simulated host has booted with it.
+// sinceBoot is the clock of the system that cannot be set. A simulated host has booted with it.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

@@ -26,7 +26,7 @@ import (
 // docFile is the page about the program for its callers.
 var docFile = filepath.Join("..", "..", "docs", "node-program.md")
 
-// fenced is a block of JSON in docFile, whose second word says which.
+// fenced is a block of JSON in docFile, whose second word names it.
 var fenced = regexp.MustCompile("(?s)```json (\\S+)\n(.*?)```\n")
 
 // docHost is the host of docFile, and what was printed on it.

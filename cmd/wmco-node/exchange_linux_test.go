@@ -19,7 +19,7 @@ import (
 )
 
 // TestAgentsExchangeThemselves: the agents of older versions, and the one of this version, follow their Node on a real API server to a
-// bundle with the agent of this version, back, and there again. Each process is killed at random moments; the service says which program
+// bundle with the agent of this version, back, and there again. Each process is killed at random moments; the service decides which program
 // starts next.
 func TestAgentsExchangeThemselves(t *testing.T) {
 	for name, build := range map[string]func(testing.TB) string{
@@ -97,7 +97,7 @@ func exchange(t *testing.T, p *pulling, now string) {
 	t.Logf("%d killed", killed)
 }
 
-// stage copies the executables of a bundle ahead, as applier/remote does: what the host says then is missing is sent again.
+// stage copies the executables of a bundle ahead, as applier/remote does: contents that the host then lacks are sent again.
 func (s simulated) stage(t *testing.T, n bundletest.Node) {
 	t.Helper()
 	missing := s.missing(t, n)
@@ -136,7 +136,7 @@ func (p *pulling) isSecond(t *testing.T) bool {
 	return false
 }
 
-// runFor runs a program until it ends by itself, done holds or the time is over. It returns 1 if the program was killed then.
+// runFor runs a program until it ends, done holds or the time is over. It returns 1 if the program was killed then.
 func runFor(t *testing.T, cmd *exec.Cmd, limit time.Duration, log *strings.Builder, done func() bool) int {
 	t.Helper()
 	cmd.Stderr = log

@@ -65,11 +65,11 @@ func readLinked(_ context.Context, _ applier.Host, path string) ([]byte, error) 
 	return readAll(file, path)
 }
 
-// sinceBoot is GetTickCount64, which nobody sets
+// sinceBoot is GetTickCount64, which cannot be set
 // (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64).
 func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 
-// settleLimit is none: the bundle says how long services have to stay healthy.
+// settleLimit is none: the bundle has how long services must stay healthy.
 const settleLimit = 0
 
 func asService(_ context.Context, name string, run func(context.Context) error) error {

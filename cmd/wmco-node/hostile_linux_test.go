@@ -91,7 +91,7 @@ func (s simulated) watched(t *testing.T, stdin []byte, args ...string) (status i
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the status says how it ended
+		_ = cmd.Wait() // the status shows how it ended
 		close(ended)
 	}()
 	for {

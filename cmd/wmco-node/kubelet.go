@@ -47,8 +47,8 @@ func hostFacts(ctx context.Context, host applier.Host) (bundle.Facts, error) {
 	return facts, nil
 }
 
-// kubeletOf returns what the service kubelet is configured for. A file that is damaged says nothing; one that cannot be
-// read is an error, as it may say another cluster.
+// kubeletOf returns the configuration of the service kubelet. A damaged file is ignored; one that cannot be
+// read is an error, as it may name another cluster.
 func kubeletOf(ctx context.Context, host applier.Host) (bundle.Kubelet, error) {
 	states, err := host.Services(ctx, []string{kubeletService})
 	if err != nil {

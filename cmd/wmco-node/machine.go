@@ -27,7 +27,7 @@ func machineCommand(a *app) *cobra.Command {
 		Use:   "create",
 		Short: "Create a host with an empty drive",
 		Long: `Create a host with an empty drive. Beside its folder C is .machine, which has everything that is not a file, and
-behaviour.json, which says what fails on the host.` + cli.ExitHelp(
+behaviour.json, which lists what fails on the host.` + cli.ExitHelp(
 			"0  done", "2  the host exists already, or the facts cannot be read",
 		),
 		Args: cli.Usage{}.Check,

@@ -41,7 +41,7 @@ func TestAHostStopsBeingItsNodeByName(t *testing.T) {
 	}
 }
 
-// TestAHostIsTheNodeOfItsKubelet: the certificate that the kubelet has says which, until a bundle does.
+// TestAHostIsTheNodeOfItsKubelet: the kubelet's certificate names the node, until a bundle does.
 func TestAHostIsTheNodeOfItsKubelet(t *testing.T) {
 	certificate, _ := certified(t, time.Now().Add(time.Hour)) // of node a
 	host := newSimulated(t, program(t))

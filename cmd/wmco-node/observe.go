@@ -68,7 +68,7 @@ func verifyCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// compare reads the bundle, asks and prints. The exit status says whether anything differs.
+// compare reads the bundle, asks and prints. The exit status is 1 if anything differs.
 func (a *app) compare(
 	ctx context.Context, f compareFlags, ask func(*applier.Engine, *archive.Reader) (protocol.Observation, error),
 ) error {

@@ -135,7 +135,7 @@ func (p *pulling) publish(t *testing.T, n bundletest.Node) bundle.Digest {
 	return whole
 }
 
-// reported is what the Node says.
+// reported is the report on the Node.
 func (p *pulling) reported(t *testing.T) string {
 	t.Helper()
 	var node corev1.Node
@@ -145,7 +145,7 @@ func (p *pulling) reported(t *testing.T) string {
 	return node.Annotations[published.ReportAnnotation]
 }
 
-// hasApplied reports whether the Node says that a bundle is applied.
+// hasApplied reports whether the Node's report has a bundle as applied.
 func (p *pulling) hasApplied(t *testing.T, digest bundle.Digest) bool {
 	t.Helper()
 	got, err := published.DecodeReport(p.reported(t))

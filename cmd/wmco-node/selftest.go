@@ -81,7 +81,7 @@ func (a *app) selftest(ctx context.Context, format cli.Format, onNode bool) erro
 	return nil
 }
 
-// nodeReason says why this machine is a node, "" if it is none.
+// nodeReason returns why this machine is a node, "" if it is none.
 func (a *app) nodeReason(ctx context.Context) (string, error) {
 	host, err := openHost(a.root)
 	if err != nil {

@@ -30,7 +30,7 @@ type verb struct {
 	name, short, long, example string
 	// set returns the annotation and its value for a node; an empty value removes it.
 	set func(node corev1.Node, now time.Time, inputs []published.Input) (key, value string)
-	// confirms says that the verb needs --input.
+	// confirms is true for a verb that needs --input.
 	confirms bool
 	// applies reports whether the verb is for a node; nil is for all. Those that are named and are not are refused,
 	// because it refuses them: the others are left out.
@@ -42,24 +42,24 @@ type verb struct {
 func annotationVerbs() []verb {
 	return []verb{
 		{
-			name: "pause", short: "Keep Windows nodes as they are",
-			long:    "Keep nodes as they are: no rollout, no repair of drift. What is urgent, such as a new CA of the API server, still reaches them.",
+			name: "pause", short: "Pause updates and drift repair on Windows nodes",
+			long:    "Pause updates and drift repair on nodes. Urgent inputs, such as a new CA of the API server, still reach them.",
 			example: "  wmco pause winworker-x7k2p\n  wmco pause --all",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.PausedAnnotation, "true"
 			},
 		},
 		{
-			name: "resume", short: "Let paused Windows nodes follow the rollout again",
-			long:    "Remove what wmco pause has set.",
+			name: "resume", short: "Resume paused Windows nodes",
+			long:    "Remove the annotation that wmco pause has set: the nodes follow the rollout again.",
 			example: "  wmco resume winworker-x7k2p",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.PausedAnnotation, ""
 			},
 		},
 		{
-			name: "retry", short: "Try a bundle again that was rolled back",
-			long:    "Try the published bundle once more on nodes that have rolled it back or could not apply it. Correct the cause first: wmco status NODE names it.",
+			name: "retry", short: "Retry a bundle that failed or was rolled back",
+			long:    "Retry the published bundle on nodes that have rolled it back or could not apply it. Correct the cause first: wmco status NODE names it.",
 			example: "  wmco retry winworker-x7k2p",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RetryAnnotation, now.UTC().Format(time.RFC3339Nano)
@@ -67,8 +67,8 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "adopt", short: "Adopt Windows nodes of the existing operator",
-			long: "Ask the operator to adopt nodes that another operator has joined (docs/takeover.md). It asks the host of each what its adoption changes\n" +
-				"there, which wmco status NODE shows, and then gives the node its turn in the rollout. A paused node gets no turn before wmco resume.",
+			long: "Ask the operator to adopt nodes that another operator has joined (docs/takeover.md). It examines the host of each, lists what the\n" +
+				"adoption changes (wmco status NODE), and adopts the node when it gets a slot. A paused node waits until wmco resume.",
 			example: "  wmco adopt winworker-x7k2p\n  wmco adopt --all",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.AdoptAnnotation, published.AdoptTrue
@@ -77,20 +77,20 @@ func annotationVerbs() []verb {
 			refuses: "is no node of another operator that waits for adoption",
 		},
 		{
-			name: "reboot", short: "Boot the hosts of Windows nodes, once",
-			long: "Have the host of each node booted once: the operator drains the node as for any other change, at most rollout.maxUnavailable nodes at a\n" +
-				"time, and PodDisruptionBudgets count. It does not wait for a rollout that is paused or stopped; a node that is paused keeps running.\n" +
-				"wmco status shows how far it is.",
+			name: "reboot", short: "Reboot Windows nodes",
+			long: "Reboot the host of each node once. The operator drains the node as for any other change: at most rollout.maxUnavailable nodes at a\n" +
+				"time, within PodDisruptionBudgets. A paused or stopped rollout does not matter; a paused node reboots after wmco resume.\n" +
+				"wmco status shows the progress.",
 			example: "  wmco reboot winworker-x7k2p\n  wmco reboot --all",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RebootAnnotation, now.UTC().Format(time.RFC3339Nano)
 			},
 		},
 		{
-			name: "confirm", short: "Confirm a deletion or a finding that holds a change",
-			long: "Roll out a change that is held: inputs that were deleted as a whole (mirrors, settings), or a finding after which no pod\n" +
-				"can start (NodeImageUnreachable). wmco status says what is held. A confirmation is for the nodes that are named, so one can be\n" +
-				"tried first; the operator removes it when nothing waits for it. Deleted instances are confirmed by an annotation that removes\n" +
+			name: "confirm", short: "Approve a held change",
+			long: "Roll out a held change: inputs that were deleted as a whole (mirrors, settings), or a finding after which no Pod\n" +
+				"can start (NodeImageUnreachable). wmco status shows what is held. A confirmation is for the named nodes only, so you can\n" +
+				"try one first; the operator removes it when nothing waits for it. Confirm deleted instances by the annotation that removes\n" +
 				"their nodes: see docs/held-changes.md.",
 			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",
 			set:      confirmationValue,
@@ -137,7 +137,7 @@ func verbCommand(a app, v verb) *cobra.Command {
 		use += " --input INPUT"
 	}
 	cmd := &cobra.Command{
-		Use: use, Short: v.short, Long: v.long + "\n\nThe annotation that is set is printed." + cli.ExitHelp(statuses...), Example: v.example,
+		Use: use, Short: v.short, Long: v.long + "\n\nPrints the annotation." + cli.ExitHelp(statuses...), Example: v.example,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.runVerb(cmd.Context(), a, v, args) },
 	}
 	f.clusterFlags.addFlags(cmd)
@@ -159,7 +159,7 @@ func verbCommand(a app, v verb) *cobra.Command {
 	return cmd
 }
 
-// annotated is one node in the answer of a verb. An empty value says that the annotation is removed.
+// annotated is one node in the answer of a verb. An empty value means that the annotation is removed.
 type annotated struct {
 	Node       string `json:"node"`
 	Annotation string `json:"annotation"`
@@ -223,7 +223,7 @@ func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 		return nil, cli.UsageError("say what to confirm with --input: one of %s", strings.Join(confirmableInputs(), ", "))
 	}
 	if len(inputs) > 1 && slices.Contains(inputs, published.InputUnreachableImages) {
-		return nil, cli.UsageError("confirm %s by itself: it is a finding, and the others are inputs", published.InputUnreachableImages)
+		return nil, cli.UsageError("confirm %s alone: it is a finding, and the others are inputs", published.InputUnreachableImages)
 	}
 	return inputs, nil
 }

@@ -118,11 +118,11 @@ func TestVerbsSetTheAnnotationThatTheyPrint(t *testing.T) {
 	} {
 		api := newPatchedAPI(t)
 		api.refused = c.refused
-		var out, said bytes.Buffer
+		var out, errOut bytes.Buffer
 		now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
-		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now}, strings.Fields(c.line))
-		if status != c.status || out.String() != c.stdout || c.status != cli.ExitDone && said.Len() == 0 {
-			t.Errorf("%s: status %d, want %d\n%s%s", c.line, status, c.status, out.String(), said.String())
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: now}, strings.Fields(c.line))
+		if status != c.status || out.String() != c.stdout || c.status != cli.ExitDone && errOut.Len() == 0 {
+			t.Errorf("%s: status %d, want %d\n%s%s", c.line, status, c.status, out.String(), errOut.String())
 		}
 		if diff := cmp.Diff(c.patches, api.patches); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.line, diff)
@@ -137,11 +137,11 @@ func TestAConfirmationKeepsThatOfAnother(t *testing.T) {
 	other := nodeObject("win-a", "windows", map[string]any{confirm: "settings"})
 	other.SetResourceVersion("8")
 	api.changed = &other
-	var out, said bytes.Buffer
-	status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields("confirm win-a --input mirrors"))
+	var out, errOut bytes.Buffer
+	status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: time.Now}, strings.Fields("confirm win-a --input mirrors"))
 	want := []string{`win-a {"metadata":{"annotations":{"` + confirm + `":"settings,mirrors"},"resourceVersion":"8"}}`}
 	if diff := cmp.Diff(want, api.patches); diff != "" || status != cli.ExitDone || out.String() != "node/win-a annotated: "+confirm+"=settings,mirrors\n" {
-		t.Errorf("status %d\n%s%s(-want +got):\n%s", status, out.String(), said.String(), diff)
+		t.Errorf("status %d\n%s%s(-want +got):\n%s", status, out.String(), errOut.String(), diff)
 	}
 }
 
@@ -152,19 +152,19 @@ func TestAdoptIsForNodesThatWait(t *testing.T) {
 	for line, want := range map[string]struct {
 		status  int
 		patches []string
-		said    string
+		errOut  string
 	}{
 		"adopt --all":         {patches: asked},
 		"adopt win-old":       {patches: asked},
-		"adopt win-old win-a": {status: cli.ExitUsage, said: "win-a is no node of another operator that waits for adoption"},
-		"adopt -l zone=a":     {status: cli.ExitUsage, said: "no Windows node that is chosen waits"},
+		"adopt win-old win-a": {status: cli.ExitUsage, errOut: "win-a is no node of another operator that waits for adoption"},
+		"adopt -l zone=a":     {status: cli.ExitUsage, errOut: "no Windows node that is chosen waits"},
 	} {
 		api := newPatchedAPI(t)
 		api.Objects = append(api.Objects, nodeObject("win-old", "windows", map[string]any{domain + "version": "11.0.0-4f0a7c1"}))
-		var out, said bytes.Buffer
-		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
-		if status != want.status || !strings.Contains(said.String(), want.said) {
-			t.Errorf("%s: status %d\n%s%s", line, status, out.String(), said.String())
+		var out, errOut bytes.Buffer
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: time.Now}, strings.Fields(line))
+		if status != want.status || !strings.Contains(errOut.String(), want.errOut) {
+			t.Errorf("%s: status %d\n%s%s", line, status, out.String(), errOut.String())
 		}
 		if diff := cmp.Diff(want.patches, api.patches); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", line, diff)

@@ -27,7 +27,7 @@ type applyFlags struct {
 	options remote.ApplyOptions
 	impact  string
 	reset   string
-	// anyVersion says that the cluster may have a version that this release does not support.
+	// anyVersion allows a cluster version that this release does not support.
 	anyVersion bool
 }
 
@@ -39,18 +39,16 @@ func applyCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Bring Windows hosts to their desired state over SSH",
-		Long: `Render the bundles of the named hosts and apply them. Only what differs is written, and a host is rolled back if a service
-does not become healthy. A host gets the bundle of the node or instance that has its address or name; --node or --instance
-choose one for a single --host. The node agent is copied to a host that does not have it.
+		Long: `Render the bundles of the named hosts and apply them. Only differences are written, and a host is rolled back if a service does not
+become healthy. A host gets the bundle of the node or instance that has its address or name; --node or --instance choose one for a
+single --host. The node agent is copied to a host that does not have it.
 
-Hosts are worked on at the same time and do not wait for each other. An interrupted run is resumed by the next one. After a
-change, a new connection confirms that the host can be reached, tried every second; without it, the host rolls back
-(--confirm-within).
+Hosts are independent of each other. An interrupted run is resumed by the next one. After a change, wmco reconnects to confirm it;
+without a confirmation within --confirm-within, the host rolls back.
 
-Without --payload, the executables must be on the hosts already; a node of an operator keeps those that the operator has published
-for it, where the cluster is among the inputs. A bundle without the keys with which the operator signs, as inputs of files alone have
-none, is refused on a host that has them (--remove-signing-keys). Inputs without the values of secrets, such as a must-gather,
-are refused: stand-ins never reach a host.` +
+Without --payload, the executables must be on the hosts already; a node of an operator keeps its published ones if the cluster is
+among the inputs. A bundle without the operator's signing keys, such as one from files alone, is refused on a host that has some
+(--remove-signing-keys). Inputs without the values of secrets, such as a must-gather, are refused.` +
 			cli.ExitHelp(
 				"0  every host has its desired state",
 				"2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there",
@@ -206,7 +204,7 @@ func (f *applyFlags) applyToHosts(ctx context.Context, a app, o *hosts, progress
 	return all
 }
 
-// noteClock says that the clock of a host differs. It is a hint: nothing is decided by it.
+// noteClock notes that the clock of a host differs. It is a hint: nothing is decided by it.
 func noteClock(progress *progress, t remote.Target, on, here time.Time) {
 	if by := on.Sub(here); !on.IsZero() && by.Abs() > heartbeat.Tolerance {
 		progress.note(t, "ClockSkew: the clock is "+heartbeat.SkewText(by)+"; fix: "+heartbeat.Fix)
@@ -301,7 +299,7 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e protocol.Event) {
 	}
 }
 
-// fixFor returns what to do about a result; empty where its message says that.
+// fixFor returns what to do about a result; empty where its message has that.
 func (f *applyFlags) fixFor(e protocol.Event) string {
 	switch {
 	case e.DiskFull:

@@ -54,9 +54,9 @@ func twoClusters(t *testing.T) *asked {
 // runLine runs a command line. It returns its exit status and what it prints.
 func runLine(t *testing.T, line string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, said bytes.Buffer
-	status = runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
-	return status, out.String(), said.String()
+	var out, errOut bytes.Buffer
+	status = runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: time.Now}, strings.Fields(line))
+	return status, out.String(), errOut.String()
 }
 
 // TestCommandsThatReadAClusterAskItAsTheFlagsSay: as another user, of another cluster, and impersonating.
@@ -68,9 +68,9 @@ func TestCommandsThatReadAClusterAskItAsTheFlagsSay(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			a := twoClusters(t)
-			status, _, said := runLine(t, line+flags)
+			status, _, errOut := runLine(t, line+flags)
 			if len(a.headers) == 0 {
-				t.Fatalf("the cluster is not asked: status %d, %s", status, said)
+				t.Fatalf("the cluster is not asked: status %d, %s", status, errOut)
 			}
 			for _, h := range a.headers {
 				if h.Get("Authorization") != "Bearer john-token" || h.Get("Impersonate-User") != "admin" || !slices.Equal(h.Values("Impersonate-Group"), []string{"ops", "dev"}) {
@@ -116,23 +116,23 @@ func TestFlagsOfAClusterThatAreWrong(t *testing.T) {
 		"pause --all --request-timeout -x": "must be a duration",
 	} {
 		a := twoClusters(t)
-		if status, _, said := runLine(t, line); status != cli.ExitUsage || !strings.Contains(said, want) || len(a.headers) > 0 {
-			t.Errorf("%s: status %d, asked %d times: %s", line, status, len(a.headers), said)
+		if status, _, errOut := runLine(t, line); status != cli.ExitUsage || !strings.Contains(errOut, want) || len(a.headers) > 0 {
+			t.Errorf("%s: status %d, asked %d times: %s", line, status, len(a.headers), errOut)
 		}
 	}
 }
 
-// TestATokenThatHasExpiredIsNamed: kubectl says so too, and client-go does not.
+// TestATokenThatHasExpiredIsNamed: kubectl names it too, and client-go does not.
 func TestATokenThatHasExpiredIsNamed(t *testing.T) {
 	for _, line := range []string{"status", "validate --from cluster", "diff --from cluster --against golden", "pause --all", "machineset --from cluster --name w"} {
 		twoClusters(t).status = http.StatusUnauthorized
-		status, stdout, said := runLine(t, line+" --cluster two")
-		if status != cli.ExitUnreachable || stdout != "" || !strings.Contains(said, "the cluster does not accept the credentials of the kubeconfig: the token may have expired (fix: log in again, such as with oc login)") {
-			t.Errorf("%s: status %d, %q, %s", line, status, stdout, said)
+		status, stdout, errOut := runLine(t, line+" --cluster two")
+		if status != cli.ExitUnreachable || stdout != "" || !strings.Contains(errOut, "the cluster does not accept the credentials of the kubeconfig: the token may have expired (fix: log in again, such as with oc login)") {
+			t.Errorf("%s: status %d, %q, %s", line, status, stdout, errOut)
 		}
 	}
 	twoClusters(t)
-	if status, _, said := runLine(t, "status --context d"); status != cli.ExitUsage || !strings.Contains(said, `it has no context "d", and has ["c"]`) || !strings.Contains(said, "kubeconfig") {
-		t.Errorf("status %d: %s", status, said)
+	if status, _, errOut := runLine(t, "status --context d"); status != cli.ExitUsage || !strings.Contains(errOut, `it has no context "d", and has ["c"]`) || !strings.Contains(errOut, "kubeconfig") {
+		t.Errorf("status %d: %s", status, errOut)
 	}
 }

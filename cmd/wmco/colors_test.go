@@ -22,9 +22,9 @@ func TestColorsAreOnTerminalsOnly(t *testing.T) {
 	t.Chdir("../../golden")
 	now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
 	answer := func(color bool, args ...string) string {
-		var out, said bytes.Buffer
-		if status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now, color: color, version: "0.1.0"}, args); status != cli.ExitDiffers {
-			t.Fatalf("%q: status %d\n%s", args, status, said.String())
+		var out, errOut bytes.Buffer
+		if status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: now, color: color, version: "0.1.0"}, args); status != cli.ExitDiffers {
+			t.Fatalf("%q: status %d\n%s", args, status, errOut.String())
 		}
 		return out.String()
 	}

@@ -36,17 +36,15 @@ func diffCommand(a app) *cobra.Command {
 		Use: "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host " +
 			"[USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
 		Short: "Show what would change on Windows nodes, what it costs, and which objects caused it",
-		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
-render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
-change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
-masked. All nodes are compared unless one is chosen. Findings that the change adds or resolves come first; --fail-on says
-which of those that it adds refuse it. Nothing is changed on hosts. One without the node agent is reported, unless --install
-copies it there.
+		Long: `Compare the desired state of nodes by --from with an earlier one: other objects or a folder of render --out (--against), a golden
+folder (--golden), or the state of hosts (--host, over SSH). Every change has its impact and the objects that caused it. Secrets are
+masked. All nodes are compared unless one is chosen. Findings that the change adds or resolves come first; --fail-on chooses which new
+findings refuse it. Nothing is changed on hosts; a host without the node agent is reported, unless --install copies it there.
 
-Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and boot, in which
-order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
-layers that the operator has published; without the right to list Secrets in its namespace, from the objects.
-Nodes that wait for adoption are named, with what their adoption changes where the operator has looked at the host.` +
+Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and reboot, in which order,
+and how long it takes, measured by previous updates. The prediction starts from the published layers; without the right to list
+Secrets in the operator's namespace, from the objects. Nodes that wait for adoption are listed, with what their adoption changes if
+the operator has examined the host.` +
 			cli.ExitHelp(
 				"0  nothing differs", "1  something differs",
 				"2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on",

@@ -104,12 +104,12 @@ func tryDocLines(t *testing.T, platform string, lines map[string]string) {
 	t.Chdir(docFolder(t, platform))
 	now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
 	try := func(args ...string) (int, string) {
-		var out, said bytes.Buffer
-		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now, version: "0.1.0"}, args)
-		return status, said.String()
+		var out, errOut bytes.Buffer
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: now, version: "0.1.0"}, args)
+		return status, errOut.String()
 	}
-	if status, said := try("golden", "update", "windows"); status != cli.ExitDone {
-		t.Fatalf("golden update: %d: %s", status, said)
+	if status, errOut := try("golden", "update", "windows"); status != cli.ExitDone {
+		t.Fatalf("golden update: %d: %s", status, errOut)
 	}
 	for line, file := range lines {
 		args := strings.Fields(line)
@@ -120,8 +120,8 @@ func tryDocLines(t *testing.T, platform string, lines map[string]string) {
 		if strings.Contains(line, "--host ") || args[0] == "operator" || args[0] == "gather" || strings.Contains(line, "--watch") {
 			continue
 		}
-		if status, said := try(args...); status != cli.ExitDone && status != cli.ExitDiffers {
-			t.Errorf("%s: wmco %s: status %d\n%s", file, line, status, said)
+		if status, errOut := try(args...); status != cli.ExitDone && status != cli.ExitDiffers {
+			t.Errorf("%s: wmco %s: status %d\n%s", file, line, status, errOut)
 		}
 	}
 }

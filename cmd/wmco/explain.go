@@ -20,7 +20,7 @@ type explanation struct {
 	Severity string `json:"severity,omitempty"`
 	Meaning  string `json:"meaning,omitempty"`
 	Fix      string `json:"fix,omitempty"`
-	// Page is the URL of the page about it in the release; empty in what is not a release.
+	// Page is the URL of the page about it in the release; empty in a build that is not a release.
 	Page string `json:"page,omitempty"`
 	// where the reason is: the severity of its findings, status or event.
 	where string
@@ -33,9 +33,9 @@ func explainCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [REASON|SETTING]",
 		Short: "Explain the reason of a finding, a status or an event, or a setting",
-		Long: "Say what a reason means and what to do about it, or what a setting of windows-machine-config does and what its default is.\n" +
-			"Reasons are those of findings, of hosts, nodes and conditions in the status, and of Events. A group such as rollout has\n" +
-			"all of its settings; without a word, all that there are are listed. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
+		Long: "Explain a reason (of a finding, of a host, node or condition in the status, or of an Event) and its fix, or a setting of\n" +
+			"windows-machine-config and its default. A group such as rollout prints all of its settings. Without an argument, all\n" +
+			"reasons and settings are listed. No cluster is contacted." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
 		Example: "  wmco explain NodeImageUnreachable\n  wmco explain HostKeyChanged\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

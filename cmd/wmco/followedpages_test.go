@@ -20,8 +20,8 @@ func followedPages() map[string]int {
 	return map[string]int{"takeover.md": 12, "okd.md": 7, "disconnected.md": 4, "keys.md": 4, "workloads.md": 1, "platforms/none.md": 2, "platforms/vsphere.md": 5}
 }
 
-// TestEachCommandOfAFollowedPageIsRun: before each block of commands the page says which test runs it, or why none does. The test is there, and reads
-// the page.
+// TestEachCommandOfAFollowedPageIsRun: before each block of commands the page names the test that runs it, or why none does. The test is there, and
+// reads the page.
 func TestEachCommandOfAFollowedPageIsRun(t *testing.T) {
 	tests := testsOfThePage(t)
 	for page, least := range followedPages() {
@@ -49,7 +49,7 @@ func checkBlocks(t *testing.T, page string, tests map[string]bool, least int) {
 			case named == nil && !notRun.MatchString(last):
 				t.Errorf("before %q stands neither which test runs it nor why none does", strings.TrimSpace(line))
 			case named != nil && !tests[named[1]]:
-				t.Errorf("%q is said to be run by %s, which is no test that reads the page", strings.TrimSpace(line), named[1])
+				t.Errorf("%q names %s, which is no test that reads the page", strings.TrimSpace(line), named[1])
 			}
 		}
 		inside = command

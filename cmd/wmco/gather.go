@@ -35,7 +35,7 @@ type gatherFlags struct {
 	format    cli.Format
 }
 
-// sinceFlag is a flag that says how far back logs go, and the variable that `oc adm must-gather` sets for its entry
+// sinceFlag is a flag for the age of the oldest log lines, and the variable that `oc adm must-gather` sets for its entry
 // point (openshift/enhancements, enhancements/oc/must-gather.md).
 type sinceFlag struct{ flag, variable string }
 
@@ -64,16 +64,15 @@ func gatherCommand(a app) *cobra.Command {
 	var f gatherFlags
 	cmd := &cobra.Command{
 		Use:   "gather [--out DIR]",
-		Short: "Write what is known about the Windows nodes of a cluster to a folder, without secrets",
-		Long: `Write to a folder the objects that Windows nodes depend on, what the operator says about them, Events, what each node should
-have and has, with digests in place of contents, what its agent reports, its turns in rollouts, and the logs of the agents and of
-the operator as far as the API server gives them. Secrets lose their values, other objects what may be a secret. missing.txt has
-what could not be had, and why.
+		Short: "Write the state of the Windows nodes of a cluster to a folder, without secrets",
+		Long: `Write to a folder: the objects that Windows nodes depend on, the operator's status, Events, the desired and applied bundle of each
+node with digests in place of contents, the reports of its agent, its updates, and the logs of the agents and of the operator.
+Secrets lose their values, other objects the fields that may hold a secret. missing.txt lists what could not be collected, and why.
 
-It is the entry point of "oc adm must-gather --image" with the operator's image. The folder is read by --from of status, render,
+It is the entry point of "oc adm must-gather --image" with the operator's image. Read the folder with --from of status, render,
 validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of the Pod's service account.` +
 			cli.ExitHelp(
-				"0  done; missing.txt may have what was not there", "2  usage, or a folder that cannot be written",
+				"0  done; see missing.txt for what could not be collected", "2  usage, or a folder that cannot be written",
 				"3  the cluster cannot be reached", "130  interrupted",
 			),
 		Example: `  oc adm must-gather --image=$(oc get deployment windows-machine-config-operator -n openshift-windows-machine-config-operator \

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// repository is a repository laid out as docs/gitops says, with what the pipelines call on the path: this wmco, and
+// repository is a repository laid out as in docs/gitops, with the programs that the pipelines call on the path: this wmco, and
 // stand-ins of the programs that fetch the image of the release.
 type repository struct {
 	t    *testing.T
@@ -268,7 +268,7 @@ func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 			r.run(0, never+"; wmco golden update windows && git add -A && git commit --quiet -m never")
 			r.run(2, p.script, env...)
 			if got := told.last(t); !strings.Contains(got, "Refused:") || !strings.Contains(got, "quay.io") {
-				t.Errorf("a mirror set that blocks more than it says gives the comment:\n%s", got)
+				t.Errorf("a mirror set that blocks more than it lists gives the comment:\n%s", got)
 			}
 			r.run(0, p.script, append(env, "FAIL_ON=error")...)
 			r.run(0, "sed -i 's/logs:/lugs:/' config/windows-machine-config.yaml && git commit --quiet -a -m bad")
@@ -319,12 +319,12 @@ func TestTheCommentIsThatOfTheAuthor(t *testing.T) {
 // What is compared is for golden.yaml to say, which the pull request may change.
 func TestTheCommentSaysThatOtherInputsAreCompared(t *testing.T) {
 	r := newRepository(t)
-	const said = "windows/golden.yaml` is another one than on the target branch"
+	const otherGolden = "windows/golden.yaml` is another one than on the target branch"
 	for _, change := range []string{"true", "echo '# changed' >>windows/golden.yaml && git commit --quiet -am changed"} {
 		r.run(0, change)
 		r.run(0, "./check.sh windows base comment.md", "FAIL_ON=error")
 		text, err := os.ReadFile(filepath.Join(r.dir, "comment.md"))
-		if err != nil || strings.Contains(string(text), said) != (change != "true") {
+		if err != nil || strings.Contains(string(text), otherGolden) != (change != "true") {
 			t.Errorf("after %s: %v\n%s", change, err, text)
 		}
 	}

@@ -21,8 +21,8 @@ func goldenCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "golden",
 		Short: "Keep the desired state of Windows nodes in git, and review it in pull requests",
-		Long: `A golden folder has golden.yaml and want/, which has what render --all --out writes: of nodes that share most of it, what they share
-once (want/nodes_joined), and what each has alone below it (want/nodes_joined/nodes/NAME).
+		Long: `A golden folder has golden.yaml and want/, the output of render --all --out. Files that nodes share are stored once
+(want/nodes_joined), those of one node below it (want/nodes_joined/nodes/NAME).
 
     from:              # the --from list, relative to the folder; a later one wins
     - ../snapshot
@@ -49,10 +49,9 @@ func goldenCheckCommand(a app) *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
-		Short: "Compare what is rendered with the want/ of a golden folder",
-		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does,
-findings that the change adds or resolves first; -o markdown is a comment for a pull request. Files of want/ that were edited
-by hand are named.` +
+		Short: "Compare the rendered inputs with the want/ of a golden folder",
+		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as by wmco diff, added and resolved
+findings first; -o markdown is a comment for a pull request. Files of want/ that were edited by hand are named.` +
 			cli.ExitHelp(
 				"0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR",
 				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on",
@@ -113,7 +112,7 @@ func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]desired.Re
 	return list, err
 }
 
-// goldenUpdate makes want/ what is rendered.
+// goldenUpdate makes want/ the rendered bundles.
 func goldenUpdate(ctx context.Context, a app, folder goldenFolder) error {
 	list, err := goldenRender(ctx, a, folder)
 	if err != nil {
@@ -190,7 +189,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	case err != nil || len(differences) == 0:
 		return err
 	}
-	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
+	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from the rendered ones", differences)
 }
 
 // outdatedError is the end of a check that the review does not explain, or not alone. Each of the differences is

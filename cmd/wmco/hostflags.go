@@ -180,7 +180,7 @@ func (f *hostFlags) newClient(ctx context.Context, a app, payload string) ([]rem
 	return targets, remote.NewClient(ssh.NewTransport(dialer), program, remote.DefaultLimits()), nil
 }
 
-// nodeProgram is what is copied to hosts: --node-program, or else the payload's.
+// nodeProgram is the program to copy to hosts: --node-program, or else the payload's.
 func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
 	if f.program != "" {
 		return remote.FileProgram(f.program)

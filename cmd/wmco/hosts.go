@@ -58,7 +58,7 @@ type hosts struct {
 	confirms *remote.Client
 	all      []*host
 	parallel int
-	// asks says that hosts are asked for their facts.
+	// asks is true for a command that asks hosts for their facts.
 	asks bool
 
 	// mu guards what follows: hosts are prepared at the same time.
@@ -145,7 +145,7 @@ func (o *hosts) assignNodes(ctx context.Context, a app, f inputFlags, targets []
 	return o.readInUse(ctx, f)
 }
 
-// readInUse reads what is published for the nodes, if inputs without a payload come from a cluster. Executables that
+// readInUse reads the published bundles of the nodes, if inputs without a payload come from a cluster. Executables that
 // are not known then get a finding.
 func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	cluster, err := f.lastCluster()
@@ -160,7 +160,7 @@ func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	}
 	var why map[string]string
 	if o.inUse, why, err = inuse.ReadSigned(ctx, cluster, f.namespace, o.inputs.SigningKeys, names); err != nil {
-		return &gather.UnreachableError{Err: fmt.Errorf("reading what is published for nodes: %w", err)}
+		return &gather.UnreachableError{Err: fmt.Errorf("reading the published bundles: %w", err)}
 	}
 	for _, h := range o.all {
 		if text := why[h.node.Name]; text != "" {
@@ -246,7 +246,7 @@ func (o *hosts) allFindings() bundle.Findings {
 	return all.Sorted()
 }
 
-// unchangedError says that an interrupted command has changed nothing.
+// unchangedError is the error of an interrupted command that has changed nothing.
 func unchangedError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -267,7 +267,7 @@ func moreSevere(a, b int) int {
 	return cli.ExitDone
 }
 
-// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the
+// hostStatus returns the status of an error of a host: unreachable, unless the error has another one. Unknown is the
 // status of a command whose end is not known.
 func hostStatus(err error, unknown int) int {
 	var interrupted *remote.InterruptedError

@@ -119,7 +119,7 @@ func TestASilentHostDoesNotDelayOthers(t *testing.T) {
 		args := append([]string{"apply", "--identity", o.servers[0].KeyFile, "-o", "json"}, o.hosts()...)
 		a := o.app(stdout, io.Discard)
 		a.limits = ssh.DefaultLimits()
-		a.limits.Handshake = time.Hour // the silent host does not end by itself
+		a.limits.Handshake = time.Hour // the silent host does not end the connection
 		done <- runCommand(t.Context(), a, o.line(args))
 	}()
 	select {
@@ -293,7 +293,7 @@ func TestRefusedInputsChangeNoHost(t *testing.T) {
 }
 
 // TestInputsForPreviewsChangeNoHost: a stand-in must never replace a secret that works, and a cluster of another version is
-// applied to only if the user says so.
+// applied to only if the user allows it.
 func TestInputsForPreviewsChangeNoHost(t *testing.T) {
 	o := newOverSSH(t, 1)
 	o.authorize()

@@ -29,7 +29,7 @@ type inputFlags struct {
 	instance string
 	all      bool
 	strict   bool
-	// keyless says that the keys of an operator are not read: bundles bring none.
+	// keyless is true if the keys of an operator are not read: bundles bring none.
 	keyless bool
 	// refuseStops refuses inputs with which no pod could start.
 	refuseStops bool
@@ -64,7 +64,7 @@ func (f *inputFlags) addFrom(cmd *cobra.Command) {
 	)
 }
 
-// readerOf returns what reads the sources, and says where a folder is not read because its name is that of the live
+// readerOf returns the reader of the sources, and warns if a folder is not read because its name is that of the live
 // cluster.
 func (a app) readerOf(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
 	for _, source := range from {
@@ -78,7 +78,7 @@ func (a app) readerOf(from []string, k gather.Kubeconfig) (r objects.Reader, com
 	return gather.OpenSources(from, a.stdin, k)
 }
 
-// needsObjects says that a command reads inputs.
+// needsObjects is the requirement of a command that reads inputs.
 func needsObjects() cli.Need {
 	return cli.Need{
 		Flags: []string{"from"},
@@ -109,14 +109,14 @@ func (f *inputFlags) readHosts(ctx context.Context, a app, key bundle.Key) (*des
 		}, Payload: f.payload, Key: key, Strict: f.strict,
 		SigningKeys: keys, RefuseStops: f.refuseStops,
 	})
-	if err = cmp.Or(err, unread); err != nil { // the first one says which objects every command needs
+	if err = cmp.Or(err, unread); err != nil { // the first one names the objects that every command needs
 		return nil, err
 	}
 	hosts.Findings = append(hosts.Findings, unknown...).Sorted()
 	return hosts, nil
 }
 
-// signingKeys returns the public keys of the operator in PEM, or a finding that says why they are not known; neither
+// signingKeys returns the public keys of the operator in PEM, or a finding why they are not known; neither
 // where no source is a cluster.
 func (f *inputFlags) signingKeys(ctx context.Context) ([]byte, bundle.Findings, error) {
 	cluster, err := f.lastCluster()
@@ -194,7 +194,7 @@ func (e *refusedError) Error() string {
 	return "the inputs are refused" + e.what + ": " + countText(e.findings)
 }
 
-// refusedInputs prints findings that refuse the inputs. What says what was not done for that.
+// refusedInputs prints findings that refuse the inputs. What names the skipped action.
 func refusedInputs(a app, what string, findings bundle.Findings) error {
 	printFindings(a.stderr, palette{}, findings)
 	return cli.UsageError("%w", &refusedError{what, findings})

@@ -22,9 +22,9 @@ import (
 type waitsFor string
 
 const (
-	// onInput is standard input, which nobody writes to.
+	// onInput is standard input without a writer.
 	onInput waitsFor = "standard input"
-	// onPipe is a FIFO that nobody opens for writing.
+	// onPipe is a FIFO without a writer.
 	onPipe waitsFor = "a pipe"
 	// onAnswer is that of an API server.
 	onAnswer waitsFor = "an answer"
@@ -96,7 +96,7 @@ func TestCtrlCEndsACommandThatWaits(t *testing.T) {
 				cluster, asked := silentCluster(t)
 				cmd := exec.CommandContext(t.Context(), wmco, c.args...)
 				cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster)
-				_, err := cmd.StdinPipe() // which nobody writes to
+				_, err := cmd.StdinPipe() // without a writer
 				must(t, err)
 				var stderr bytes.Buffer
 				cmd.Stderr = &stderr

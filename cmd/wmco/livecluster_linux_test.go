@@ -216,7 +216,7 @@ rollout: no node changes
 	}
 }
 
-// preview returns a folder with what is rendered.
+// preview returns a folder with the rendered bundles.
 func (c *liveCluster) preview(t *testing.T, from string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "preview")

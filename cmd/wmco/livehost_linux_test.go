@@ -36,7 +36,7 @@ func newLiveHost(t *testing.T) *liveHost {
 	return h
 }
 
-// operate gives the host what is published for it, as its agent would.
+// operate gives the host its published bundle, as its agent would.
 func (h *liveHost) operate(t *testing.T) {
 	t.Helper()
 	contents, err := desired.PayloadContents(goldenPayload)
@@ -105,16 +105,16 @@ func TestWhatTheInputsDoNotKnowIsNotRemoved(t *testing.T) {
 		args   []string
 		change func()
 		status int
-		// said is part of what is printed.
-		said string
+		// output is a part of the output.
+		output string
 	}{
-		{"verify says what apply refuses", slices.Concat([]string{"verify", "--install", "--payload", goldenPayload}, files), nil, cli.ExitDiffers, "note: apply refuses this: the bundle has no signing keys"},
+		{"verify lists what apply refuses", slices.Concat([]string{"verify", "--install", "--payload", goldenPayload}, files), nil, cli.ExitDiffers, "note: apply refuses this: the bundle has no signing keys"},
 		{"diff too", slices.Concat([]string{"diff", "--payload", goldenPayload}, files), nil, cli.ExitDiffers, "note: apply refuses this: the bundle has no signing keys"},
 		{"apply refuses it", slices.Concat([]string{"apply", "--payload", goldenPayload}, files), nil, cli.ExitUsage, "or allow the removal with --remove-signing-keys"},
 		{"so does a dry run", slices.Concat([]string{"apply", "--dry-run", "--payload", goldenPayload}, files), nil, cli.ExitUsage, "or allow the removal with --remove-signing-keys"},
 		{"without a payload, the agent is not set to a program that is not there", slices.Concat([]string{"apply", "--remove-signing-keys"}, files),
 			func() { must(t, os.Remove(h.servers[0].Path(`C:\k\agent\wmco-node.exe`))) }, cli.ExitUsage, `would run C:\k\agent\wmco-node.exe, which is neither on the host nor in the bundle`},
-		{"verify says so", slices.Concat([]string{"verify"}, files), nil, cli.ExitDiffers, `would run C:\k\agent\wmco-node.exe, which is neither on the host nor in the bundle`},
+		{"verify reports it", slices.Concat([]string{"verify"}, files), nil, cli.ExitDiffers, `would run C:\k\agent\wmco-node.exe, which is neither on the host nor in the bundle`},
 		{"nor by a user who may not read what is published", []string{"apply", "--from", "cluster"},
 			func() { h.cluster.api.Refuses = []string{"list secrets " + gather.OperatorNamespace} }, cli.ExitUsage, "ExecutablesUnknown"},
 		{"nor where no operator has signed anything", []string{"apply", "--from", "cluster", "--payload", goldenPayload}, h.cluster.forgetKeys, cli.ExitUsage, "SigningKeysUnknown"},
@@ -124,7 +124,7 @@ func TestWhatTheInputsDoNotKnowIsNotRemoved(t *testing.T) {
 				c.change()
 			}
 			got := h.wmco(t, c.args...)
-			if all := got.stdout + got.stderr; got.status != c.status || !strings.Contains(all, c.said) {
+			if all := got.stdout + got.stderr; got.status != c.status || !strings.Contains(all, c.output) {
 				t.Errorf("status %d\n%s", got.status, all)
 			}
 			if h.keys(t) != string(h.cluster.publicKeys) || !exists(h.servers[0].Path(h.agent(t))) {

@@ -47,7 +47,7 @@ const (
 	notReadyTable = "NODE   STATE    READY    ROLLOUT  SINCE  REASON\nwin-0  Updated  Unknown  Updated  60m    Applied\n"
 )
 
-// TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent: what was said before that is not shown as if all were well.
+// TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent: outdated reports are not shown as if all were well.
 func TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent(t *testing.T) {
 	since := time.Now().Add(-7 * time.Minute).UTC().Truncate(time.Second)
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent(t *testing.T) {
 		{"all is well", func(t *testing.T, c *liveCluster) { c.serveLease(t, 20*time.Second) }, nil, answer{cli.ExitDone, wellTable, ""}},
 		{"the clocks differ, or another process takes over", func(t *testing.T, c *liveCluster) { c.serveLease(t, 4*time.Minute) }, nil, answer{cli.ExitDone, wellTable, ""}},
 		{"the operator has ended", func(t *testing.T, c *liveCluster) { c.serveLease(t, 11*time.Minute) }, nil, answer{cli.ExitDiffers,
-			"the operator in namespace openshift-windows-machine-config-operator has been\n    silent for 11m: what it says here is of then (fix: look at its Pods and\n    their logs: oc -n openshift-windows-machine-config-operator get\n    deployment,pods,lease)\n" + wellTable, ""}},
+			"the operator in namespace openshift-windows-machine-config-operator has been\n    silent for 11m: its status here is outdated (fix: look at its Pods and their\n    logs: oc -n openshift-windows-machine-config-operator get\n    deployment,pods,lease)\n" + wellTable, ""}},
 		{"there is none in this namespace", func(*testing.T, *liveCluster) {}, []string{"-n", "nosuch"}, answer{cli.ExitDiffers,
 			"no operator in namespace nosuch: it has neither the Lease\n    windows-machine-config-operator nor a WindowsNodesStatus (fix: name the\n    namespace of the operator with -n, or install it (docs/install.md))\n" + wellTable, ""}},
 		{"the user may not read the Lease", func(t *testing.T, c *liveCluster) {

@@ -67,8 +67,8 @@ func machineSetCommand(a app) *cobra.Command {
 		Short: "Write the manifest of a MachineSet of Windows Machines",
 		Long: `Write the manifest of a MachineSet of Windows Machines to stdout. Nothing is applied, and it has no replicas yet.
 
-It is a worker MachineSet of the cluster with the name, labels, image and user data that Windows needs. Without a cluster,
-or in one without worker MachineSets, every value is given by flags; all missing ones are listed.
+It is a copy of a worker MachineSet of the cluster with the name, labels, image and user data that Windows needs. Without a cluster or
+a worker MachineSet, give every value by flags; all missing ones are listed.
 
 The image is an AMI (aws), PUBLISHER:OFFER:SKU:VERSION or a resource ID (azure), an image (gcp), a template (vsphere),
 an image's name or UUID (nutanix). The default is the image of the model, if that is a Windows MachineSet.` +

@@ -52,9 +52,8 @@ func rootCommand(a app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   programName,
 		Short: "Preview, check and apply the desired state of Windows nodes of OKD and OpenShift clusters",
-		Long: `wmco previews what a change of a cluster's objects does to its Windows nodes, shows how a rollout is going and why a node waits,
-acts on nodes, and prepares hosts and Machines. Everything that a node should have is rendered from the objects of its cluster, before
-anything is changed.
+		Long: `Preview how a change of a cluster's objects affects its Windows nodes, show the rollout and why a node waits, act on nodes, and
+prepare hosts and Machines. Everything on a node is rendered from the objects of its cluster, before anything is changed.
 
 The answer is on stdout, messages for people are on stderr; -o json prints the same answer for programs.`,
 	}

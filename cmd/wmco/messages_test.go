@@ -13,7 +13,7 @@ import (
 	"wmco/internal/cli"
 )
 
-// lie is what a host says to look like a line about another host, and to hide what stands before it.
+// lie is text of a host that looks like a line about another host, and hides the text before it.
 const lie = "x\nwin-2: applied\r\x1b[2K\u009b1m\u202e"
 
 // A host writes what it likes into every field of its answers, and an SSH server into its errors.

@@ -13,7 +13,7 @@ const programName = "wmco"
 // pluginName is the name of the plugin of kubectl and oc: kubectl windows.
 const pluginName = "windows"
 
-// calledAs says what the program is under the name that it is called by: the name for usage texts, and what comes
+// calledAs returns the program's name for usage texts, by the name that it is called by, and what comes
 // before the arguments.
 //
 //	wmco                      wmco ...

@@ -44,13 +44,13 @@ func operatorCommand(a app) *cobra.Command {
 		Long: `Watch the objects of the cluster, render the bundle of every joined Windows node when they change, and publish it: layers as Secrets
 of the operator's namespace, the desired digest on the Node. The node agents fetch and apply it.
 
-With --payload or --node-program, hosts are reached over SSH, with the key of Secret cloud-private-key and the host keys that are pinned in the
-operator's records (ConfigMaps windows-hosts-0 to -f): Windows Machines and entries of ConfigMap windows-instances become nodes, instances that were removed are
-cleaned up, and an agent that has not reported for half an hour is repaired.
+With --payload or --node-program, hosts are reached over SSH, with the key of Secret cloud-private-key and the pinned host keys
+(ConfigMaps windows-hosts-0 to -f): Windows Machines and entries of ConfigMap windows-instances become nodes, removed instances are
+cleaned up, and an agent that has been silent for half an hour is repaired.
 
-Metrics are for those who may get /metrics, with a bearer token. Their TLS follows the TLS profile of the cluster.
+Metrics need a bearer token with permission for /metrics. Their TLS follows the TLS profile of the cluster.
 
-Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
+Refused inputs change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
 			cli.ExitHelp(
 				"0  asked to stop", "2  usage, or a payload that is refused",
 				"3  the cluster cannot be reached, or another process works for it", "130  interrupted",

@@ -164,7 +164,7 @@ const leastHanging = 24
 // mostSame is of how many nodes the same finding is printed.
 const mostSame = 3
 
-// joinSame leaves out the findings of many nodes that say the same, and says of how many nodes.
+// joinSame leaves out equal findings of many nodes, and counts the nodes.
 func joinSame(findings bundle.Findings) bundle.Findings {
 	type text struct{ reason, field, message, fix string }
 	count, seen := map[text]int{}, map[text]int{}

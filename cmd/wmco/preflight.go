@@ -22,13 +22,13 @@ func preflightCommand(a app) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "preflight --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ...",
-		Short: "Check over SSH what Windows machines lack before they can become nodes",
-		Long: `Ask machines what they have and what they reach, and print what is missing before they can become nodes of the cluster, each with a
-fix: version and update of Windows, name, DNS, ports, features and pending boots, other containerds and Docker, disk, clock, API server, each
-place of the pause image with the credentials of the pull secret, proxy, policies that forbid programs, access of folders.
+		Short: "Run preflight checks on Windows machines over SSH",
+		Long: `Check whether machines can become nodes of the cluster, and print each finding with its fix: version and updates of Windows, name,
+DNS, ports, features and pending reboots, other container runtimes, disk, clock, API server, the registries of the pause image with
+the credentials of the pull secret, proxy, policies that restrict programs, access to folders.
 
-Only the node agent's program is copied to the machines; nothing else is changed there. The credentials are sent to the machines over SSH, as
-they are when the machines join.` +
+Only the node agent's program is copied to the machines; nothing else is changed. The credentials are sent to the machines over SSH,
+as when they join.` +
 			cli.ExitHelp(
 				"0  no finding of severity error", "1  a machine has a finding of severity error",
 				"2  usage, or inputs that cannot be read",

@@ -9,7 +9,7 @@ import (
 	"wmco/internal/cli"
 )
 
-// TestAMachineThatGivesNoAnswerHasItsOwnStatus: the page of the first contact says what each means.
+// TestAMachineThatGivesNoAnswerHasItsOwnStatus: the page of the first contact lists what each means.
 func TestAMachineThatGivesNoAnswerHasItsOwnStatus(t *testing.T) {
 	target := remote.Target{User: remote.DefaultUser, Address: "h:22"}
 	for _, tt := range []struct {

@@ -106,7 +106,7 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	return s
 }
 
-// showEachSecond shows once a second what is being sent and waited for.
+// showEachSecond shows the bytes sent and the current wait once a second.
 func (s *progress) showEachSecond() {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()

@@ -33,12 +33,12 @@ func renderCommand(a app) *cobra.Command {
 	var f renderFlags
 	cmd := &cobra.Command{
 		Use:   "render --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS | --all] [--out DIR|FILE.tar|FILE.tar.gz]",
-		Short: "Show everything that a Windows node should have",
+		Short: "Render the desired state of Windows nodes",
 		Long: `Render the complete desired state of Windows nodes from the objects of their cluster. Nothing is changed.
 
-Without --out, a summary is printed. With --out, every file is written under its Windows path (C:\k\x as C/k/x),
-beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, findings.json and provenance.json; with
---all, in one folder per node or address. Secrets are masked.` +
+Without --out, a summary is printed. With --out, every file is written under its Windows path (C:\k\x as C/k/x), beside
+MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, findings.json and provenance.json; with --all, in one folder
+per node or address. Secrets are masked.` +
 			cli.ExitHelp(
 				"0  done", "2  usage, or inputs with findings of severity error: nothing is written",
 				"3  the cluster cannot be reached", "130  interrupted",
@@ -131,7 +131,7 @@ func (f *renderFlags) write(ctx context.Context, a app, bundles []desired.Render
 	return nil
 }
 
-// wrote says where bundles were written to.
+// wrote reports where bundles were written to.
 func wrote(a app, bundles int, where string) {
 	cli.Printf(a.stderr, "wrote %s to %s\n", bundle.Count(bundles, "bundle"), where)
 }

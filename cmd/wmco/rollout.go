@@ -41,7 +41,7 @@ func rolloutLine(r fleet.Rollout) string {
 // estimate is how long something takes, by the turns before.
 func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 	if len(unmeasured) > 0 {
-		return "at least " + formatAge(d) + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
+		return "at least " + formatAge(d) + " (no update with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
 			return string(i)
 		}, " or ") + " is known)"
 	}
@@ -53,21 +53,21 @@ func fewNames(names []string) string {
 	return bundle.JoinFirst(names, 3, ", ", bundle.AndOthers)
 }
 
-// turnsOf says for the table where each node is in the rollout: its phase, or what it waits for.
+// turnsOf returns for the table where each node is in the rollout: its phase, or what it waits for.
 func turnsOf(r fleet.Rollout) map[string]string {
-	said := map[string]string{}
+	phases := map[string]string{}
 	for _, s := range r.Nodes {
-		said[s.Node] = string(s.Phase)
+		phases[s.Node] = string(s.Phase)
 		if s.Phase == plan.PhaseWaiting {
-			said[s.Node] = string(s.Reason)
+			phases[s.Node] = string(s.Reason)
 		}
 	}
-	return said
+	return phases
 }
 
 func turnName(i int) string {
 	if i == 0 {
-		return "last turn"
+		return "last update"
 	}
 	return "before it"
 }

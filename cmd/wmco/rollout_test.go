@@ -49,7 +49,7 @@ func rolloutBundle(t *testing.T, node, text string) published.Desired {
 	return d
 }
 
-// rolledNode is a node with what is published for it, and the turn that brought it.
+// rolledNode is a node with its published bundle, and the update that brought it.
 func rolledNode(t *testing.T, name, text string, turn plan.Turn) corev1.Node {
 	t.Helper()
 	d := rolloutBundle(t, name, text)
@@ -160,7 +160,7 @@ func TestStatusOfOneNodeShowsItsTurns(t *testing.T) {
 	status, stdout, _ := atNoon(t, "status", "win-a", "--from", from)
 	_, turns, _ := strings.Cut(stdout, "rollout         ")
 	want := `Updating (Settling): the canary is observed until 2026-01-01T12:00:30Z
-last turn       2026-01-01T11:58:00Z  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
+last update     2026-01-01T11:58:00Z  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
 before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
 `
 	if diff := cmp.Diff(want, turns); diff != "" || status != 1 {
@@ -173,7 +173,7 @@ before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bu
 	}
 }
 
-// TestStatusAssumesNothingWithoutTheOperator shows the same Nodes where the operator says that all have what is wanted, or nothing.
+// TestStatusAssumesNothingWithoutTheOperator shows the same Nodes where the operator reports that all have the wanted bundles, or nothing.
 func TestStatusAssumesNothingWithoutTheOperator(t *testing.T) {
 	nodes := midway(t)
 	for name, objects := range map[string][]any{"done": append(nodes[:4:4], operatorSays("True", "4 of 4 nodes updated")), "silent": nodes[:4]} {

@@ -43,7 +43,7 @@ func TestRunbooksNameRealCommands(t *testing.T) {
 	}
 }
 
-// parses reports what is wrong with a command line, without running it.
+// parses returns the error of a command line, without running it.
 func parses(args []string) error {
 	root := rootCommand(app{stdout: io.Discard, stderr: io.Discard, stdin: strings.NewReader(""), now: func() time.Time { return time.Time{} }})
 	root.InitDefaultCompletionCmd(args...)

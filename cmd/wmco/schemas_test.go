@@ -102,11 +102,11 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		"machineset --name winworker --from cluster --image ami-0823a3180dad3c9c3", "userdata --platform aws --public-key key.pub", "version --client", "explain logs", "explain InputUnused",
 		"pause --all --dry-run",
 	} {
-		var out, said bytes.Buffer
+		var out, errOut bytes.Buffer
 		args := append(strings.Fields(line), "-o", "json")
-		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now}, args)
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, now: now}, args)
 		if status != cli.ExitDone && status != cli.ExitDiffers {
-			t.Errorf("wmco %s: status %d: %s", line, status, said.String())
+			t.Errorf("wmco %s: status %d: %s", line, status, errOut.String())
 			continue
 		}
 		command := args[0]
@@ -124,7 +124,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// misfits says where a value is not what a schema says. It knows what schemas here have.
+// misfits lists where a value does not match a schema. It knows the keywords that schemas here have.
 func misfits(s schema.Schema, value any, path string) []string {
 	types, _ := s["type"].([]string)
 	if one, ok := s["type"].(string); ok {

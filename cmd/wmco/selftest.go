@@ -18,12 +18,12 @@ func selftestCommand(a app) *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
 		Use:   "selftest --host [USER@]ADDR[:PORT] ...",
-		Short: "Test over SSH whether Windows machines do what the node agent relies on",
-		Long: `Copy the node agent to machines that you can spare and run its self-test there: each promise that the agent relies on is tested,
-with names of the test's own. What it makes is removed again; the agent's program stays on the machine. A machine that is a node is
-refused. With -o json, the results have no name and no address of a machine: they can be sent to others.` +
+		Short: "Run the node agent's self-test on Windows machines over SSH",
+		Long: `Copy the node agent to spare machines and run its self-test: each behavior of Windows that the agent relies on is tested, with names
+of the test's own, and cleaned up. The agent's program stays on the machine. A machine that is a node is refused. With -o json, the
+results have neither name nor address of a machine, so they can be sent to others.` +
 			cli.ExitHelp(
-				"0  every promise that was tested is kept", "1  a promise is not kept",
+				"0  every test passed or was skipped", "1  a test failed",
 				"2  usage, or a machine is a node", "3  a machine cannot be reached, or refuses the login",
 				"4  a machine cannot be prepared, or something is left on it", "130  interrupted",
 			) +

@@ -11,8 +11,8 @@ import (
 type sending struct {
 	archive.Source
 	sent atomic.Int64
-	// said is how many were sent at the last call of text.
-	said int64
+	// shownBytes is how many were sent at the last call of text.
+	shownBytes int64
 }
 
 // Open implements archive.Source.
@@ -31,17 +31,17 @@ func (s *sending) Open(sha256 string) (io.ReadCloser, error) {
 	return all, nil
 }
 
-// sendingText says what is being sent; empty if nothing has been sent since the last call.
+// sendingText is the text about bytes being sent; empty if nothing has been sent since the last call.
 func (s *sending) sendingText() string {
 	sent := s.sent.Load()
-	if sent == s.said {
+	if sent == s.shownBytes {
 		return ""
 	}
-	s.said = sent
+	s.shownBytes = sent
 	return "sending " + byteSize(sent)
 }
 
-// counted adds what is read from it to a number.
+// counted adds the bytes that are read from it to a number.
 type counted struct {
 	io.ReadCloser
 	sum *atomic.Int64

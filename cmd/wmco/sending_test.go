@@ -52,7 +52,7 @@ func TestWhatIsSentIsCounted(t *testing.T) {
 	}
 }
 
-// The text of a bar is written by events, and once a second by what is sent.
+// The text of a bar is written by events, and once a second by the bytes sent.
 func TestAResultStaysUntilTheEnd(t *testing.T) {
 	target := remote.Target{User: "u", Address: "win-1:22"}
 	bar := &bars.Tracker{}

@@ -31,18 +31,17 @@ func statusCommand(a app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [NODE|ADDRESS] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
-		Short: "Show which Windows nodes have the bundle that is published for them, and where the rollout is",
-		Long: `Show for each Windows node what is published for it, what it has, since when, and what to do about a node that does not move; for
-one node everything that its agent reports, and its last turns in rollouts. An operator that has not renewed its Lease comes first: the
-rows below it may be outdated. Hosts that are no nodes have rows of their own: what cannot
-join, what waits for adoption, a removal that is stuck; each has a reason and a fix. Inputs that the operator refuses come first, then the
-rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
+		Short: "Show the status of Windows nodes and of the rollout",
+		Long: `List each Windows node with its published and applied bundle, since when, and the reason and fix for a stuck node; for one node, print
+its agent's report and its last updates. A silent operator (its Lease is not renewed), refused inputs and the rollout come first: how
+many nodes are updated, which are being updated, what the others wait for, and how long it takes, measured by previous updates. Hosts
+that are not nodes yet, wait for adoption or cannot be removed are listed separately, with reason and fix.
 
-It is read from the cluster alone, from Nodes, WindowsNodesStatus, the settings and the operator's Lease: no host and no operator is asked. --watch prints
-each move of a node, and how long after the change it is updated, until it is interrupted.` +
+Everything is read from the cluster: Nodes, WindowsNodesStatus, the settings and the operator's Lease. No host is contacted. --watch
+prints each change of a node with its duration, until interrupted.` +
 			cli.ExitHelp(
-				"0  the operator's condition Ready is true (of some nodes alone: they are done), and every node is updated and Ready",
-				"1  that is not so, or the operator is silent or absent",
+				"0  every node is updated and Ready, and so is the operator's condition Ready (not for chosen nodes)",
+				"1  a node is not updated or not Ready, or the operator is silent or absent",
 				"2  usage, or a node or host that does not exist", "3  the cluster cannot be reached",
 				"130  interrupted",
 			),
@@ -192,7 +191,7 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	return nil
 }
 
-// printOperator says first that the operator is silent or absent: all else is of earlier then.
+// printOperator first prints that the operator is silent or absent: all else may be outdated.
 func printOperator(a app, o fleet.Operator) {
 	if o.Note != "" {
 		cli.Printf(a.stderr, "%s\n", o.Note)

@@ -22,7 +22,7 @@ import (
 // mostExplained is how many reasons are explained below a table.
 const mostExplained = 20
 
-// printNodes prints a row for each node and each host that is none, and below what is wrong with them and what to do.
+// printNodes prints a row for each node and each host that is none, and below the problems and fixes.
 func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	if len(now.Nodes)+len(now.Hosts) == 0 {
 		cli.Printf(a.stderr, "%s\n", f.nothing())
@@ -54,7 +54,7 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	return nil
 }
 
-// nothing says that there is no row.
+// nothing is the text for an empty list.
 func (f *statusFlags) nothing() string {
 	if f.selector != "" || len(f.states) > 0 {
 		return "no node that is selected"
@@ -85,7 +85,7 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	return w.Flush()
 }
 
-// stepOf is what is done with a host that joins, is removed, or is worked on.
+// stepOf is the current step of a host that joins, is removed, or is worked on.
 func stepOf(h status.Host) string {
 	if h.State == nodestate.Joining || h.State == nodestate.Removing || h.State == nodestate.Updating {
 		return h.Message
@@ -113,13 +113,13 @@ func printHostTable(a app, now fleet.Fleet) error {
 	return nil
 }
 
-// advice is what is wrong with some nodes or hosts, and what to do; or what is done with hosts, and no fix.
+// advice is a problem of some nodes or hosts and its fix; or the work on hosts, without a fix.
 type advice struct {
 	names        []string
 	message, fix string
 }
 
-// adviceOf collects what is said about nodes and hosts, those of which the same is said together.
+// adviceOf collects the problems of nodes and hosts; those with the same text are one.
 func adviceOf(now fleet.Fleet) []advice {
 	var all []advice
 	add := func(name, message, fix string) {
@@ -204,7 +204,7 @@ func writeYAML(w io.Writer, answer any) error {
 	return cli.PrintText(w, string(text))
 }
 
-// operatorLine is what is wrong with the operator, in one line.
+// operatorLine is the problem of the operator, in one line.
 func operatorLine(o fleet.Operator) string { return o.Problem + " (fix: " + o.Fix + ")" }
 
 // problem is a condition in one line.

@@ -81,7 +81,7 @@ func (x *terminal) text() string {
 	return x.shown.String()
 }
 
-// hides reports whether the terminal does not show what is typed.
+// hides reports whether the terminal hides typed text.
 func (x *terminal) hides(t *testing.T) bool {
 	t.Helper()
 	state, err := unix.IoctlGetTermios(int(x.program.Fd()), unix.TCGETS)
@@ -89,7 +89,7 @@ func (x *terminal) hides(t *testing.T) bool {
 	return state.Lflag&unix.ECHO == 0
 }
 
-// whenHidden does something as soon as the terminal does not show what is typed.
+// whenHidden does something as soon as the terminal hides typed text.
 func (x *terminal) whenHidden(t *testing.T, do func()) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !x.hides(t); time.Sleep(time.Millisecond) {

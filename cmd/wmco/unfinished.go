@@ -126,7 +126,7 @@ func (e *unfinishedError) Error() string {
 // Unwrap implements errors.
 func (e *unfinishedError) Unwrap() error { return e.err }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *unfinishedError) Fix() string {
 	return "to end it sooner, apply again: the same inputs finish it, the earlier ones undo it"
 }

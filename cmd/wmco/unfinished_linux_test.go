@@ -22,7 +22,7 @@ func TestAnInterruptedApplySaysWhatIsInTheMiddle(t *testing.T) {
 		t.Errorf("status %d\n%s", status, &stderr)
 	}
 	if want := "interrupted; in the middle of a change, which goes on without this command: 1 of 1 host\n"; !strings.Contains(stderr.String(), want) {
-		t.Errorf("%q is not said\n%s", want, &stderr)
+		t.Errorf("%q is not printed\n%s", want, &stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	var last failureJSON

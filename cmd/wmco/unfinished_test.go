@@ -12,7 +12,7 @@ import (
 	"wmco/bundle"
 )
 
-// TestWhatAnInterruptedRunMeans for its host: what is stopped there, what happens by itself and until when, and what is faster.
+// TestWhatAnInterruptedRunMeans for its host: stopped services, automatic steps and their time, and the faster way.
 func TestWhatAnInterruptedRunMeans(t *testing.T) {
 	services := []bundle.Service{{Name: "containerd", Probe: bundle.Probe{DeadlineSeconds: 60}}, {Name: "kubelet", Probe: bundle.Probe{DeadlineSeconds: 100}}, {Name: bundle.AgentService}}
 	planned := protocol.Event{Event: protocol.EventPlan, Total: 12}
@@ -23,7 +23,7 @@ func TestWhatAnInterruptedRunMeans(t *testing.T) {
 		name   string
 		isNode bool
 		events []protocol.Event
-		// want is what is said, empty where the host was not changed or the run has ended.
+		// want is the message, empty where the host was not changed or the run has ended.
 		want    string
 		seconds int64
 	}{

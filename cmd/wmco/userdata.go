@@ -35,16 +35,16 @@ func userDataCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "userdata --platform PLATFORM --public-key FILE|- [--script|--secret]",
 		Short: "Write the user data that lets the operator reach new Windows Machines",
-		Long: `Write the PowerShell that a new Windows Machine runs: it starts the OpenSSH server, opens the ports that the operator and
-the cluster need, and accepts no login but that of the key. The operator keeps it in the Secret
+		Long: `Write the PowerShell script that a new Windows Machine runs: it starts the OpenSSH server, opens the ports that the operator and
+the cluster need, and accepts only logins with the key. The operator keeps it in the Secret
 openshift-machine-api/windows-user-data; --secret writes that Secret.
 
-It is in the tags that the agents of clouds ask for. --script prints the PowerShell alone, to be run in a machine that becomes an image.
---platform none prints it for a host that exists and joins by its entry in ConfigMap windows-instances: the keys and passwords of
-other administrators stay. Run either in Windows PowerShell as Administrator.
+It has the tags that the agents of clouds need. --script omits them, for a machine that becomes an image. --platform none is for an
+existing host that joins by its entry in ConfigMap windows-instances: keys and passwords of other administrators stay. Run either in
+Windows PowerShell as Administrator.
 
-Where Windows lacks the OpenSSH server, it is installed from Windows Update: ten attempts, half a minute apart, because a host
-that has just started may have no network yet. The log of the cloud's agent on the host has each failure.
+If Windows lacks the OpenSSH server, the script installs it from Windows Update: ten attempts, half a minute apart. The log of the
+cloud's agent on the host has each failure.
 
 The same platform and key give the same text. The key's comment is left out.` +
 			cli.ExitHelp("0  done", "2  usage, or not a public key"),

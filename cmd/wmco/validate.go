@@ -33,10 +33,11 @@ func validateCommand(a app) *cobra.Command {
 	var images []string
 	cmd := &cobra.Command{
 		Use:   "validate (--from PATH|-|cluster[:CONTEXT] | --golden DIR) [--node NAME | --instance ADDRESS]",
-		Short: "List every problem in the inputs",
-		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
-chosen. Nothing is written. --golden takes the sources that a golden folder names. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
-30 days. --image says for an image where Windows nodes pull it for a Pod without an imagePullSecret, and whose credentials are sent there.` +
+		Short: "Check the inputs and list all findings",
+		Long: `Check the objects of a cluster and everything that is rendered from them, for all Windows hosts unless one is chosen. Nothing is
+written. --golden reads the sources of a golden folder. Unlike render, validate also finds certificates that have expired or expire
+within 30 days. --image shows for an image where Windows nodes pull it for a Pod without an imagePullSecret, and whose credentials
+are sent there.` +
 			cli.ExitHelp(
 				"0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on",
 				"3  the cluster cannot be reached", "130  interrupted",
@@ -57,7 +58,7 @@ chosen. Nothing is written. --golden takes the sources that a golden folder name
 	return cmd
 }
 
-// validation is what is validated, and how.
+// validation has the inputs to validate, and the options.
 type validation struct {
 	inputFlags
 	golden string

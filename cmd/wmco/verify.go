@@ -19,11 +19,11 @@ func verifyCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Check over SSH that Windows hosts have their desired state",
-		Long: `Render the bundles of the named hosts and compare: every file on them is read, every service is asked whether it is
-healthy. Nothing on them is changed. A host without the node agent is reported, unless --install copies it there.
+		Long: `Render the bundles of the named hosts and compare: every file is read, and every service is checked. Nothing is changed. A host
+without the node agent is reported, unless --install copies it there.
 
-Without --payload, a node of an operator is compared with the executables that the operator has published for it, where the cluster
-is among the inputs. A note says what wmco apply would refuse.` +
+Without --payload, a node of an operator is compared with its published executables if the cluster is among the inputs. A note lists
+what wmco apply would refuse.` +
 			cli.ExitHelp(
 				"0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy",
 				"2  usage, or inputs with findings of severity error",

@@ -50,7 +50,7 @@ type serverVersion struct {
 	Kubelet string `json:"kubelet,omitempty"`
 	// Operators are the versions of the operator that Windows nodes name, one but during an update.
 	Operators []string `json:"operators,omitempty"`
-	// Skew says what does not fit together; empty if all does.
+	// Skew lists incompatible versions; empty if there are none.
 	Skew string `json:"skew,omitempty"`
 }
 
@@ -64,9 +64,9 @@ func versionCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of wmco, of the programs that it ships, and of the operator in the cluster",
-		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes: kubelet and kube-proxy are those of
-the cluster's minor version. Where there is a cluster, print the version of its API server and of the operator too, and what does not
-fit together. A cluster that does not answer is no error.` +
+		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes (kubelet and kube-proxy: those of the
+cluster's minor version). With a cluster, also print the versions of its API server and of the operator, and any incompatibility.
+A cluster that does not answer is not an error.` +
 			cli.ExitHelp("0  done", "2  usage"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,7 +87,7 @@ fit together. A cluster that does not answer is no error.` +
 	return cmd
 }
 
-// versionOf is what is known without a cluster.
+// versionOf is the answer without a cluster.
 func versionOf(a app) versionAnswer {
 	answer := versionAnswer{
 		Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -175,7 +175,7 @@ func kubeletFor(server string) string {
 	return r.Version
 }
 
-// unserved says that this release has no kubelet for the cluster.
+// unserved is the text for a cluster that this release has no kubelet for.
 func unserved(server, kubelet string) string {
 	if server == "" || kubelet != "" {
 		return ""
@@ -184,13 +184,13 @@ func unserved(server, kubelet string) string {
 		clusterRange() + " (fix: use a release of wmco that serves it)"
 }
 
-// versionSkew says which versions differ: those of nodes among each other, or that of this program and that of the
+// versionSkew lists versions that differ: those of nodes among each other, or that of this program and that of the
 // operator.
 func versionSkew(own string, operators []string) string {
 	switch {
 	case len(operators) > 1:
 		return "skew: Windows nodes name several versions of the operator (" + strings.Join(operators, ", ") +
-			"): an update is under way, or has stopped: wmco status says which"
+			"): an update is under way, or has stopped: wmco status shows which"
 	case len(operators) == 1 && operators[0] != own:
 		return "skew: this wmco is " + own + ", and the operator " + operators[0] +
 			": what it previews can differ from what the operator does (fix: use the wmco of the operator's release)"
@@ -198,7 +198,7 @@ func versionSkew(own string, operators []string) string {
 	return ""
 }
 
-// clusterRange says which clusters this release serves.
+// clusterRange is the range of cluster versions that this release supports.
 func clusterRange() string {
 	all := payload.ClusterVersions()
 	first, last := all[0], all[len(all)-1]

@@ -123,7 +123,7 @@ func (w *watched) last(node string) fleet.Row {
 	return fleet.Row{}
 }
 
-// all reports whether all nodes have been updated to what is wanted, and how long after the first change.
+// all reports whether all nodes have been updated to the wanted bundles, and how long after the first change.
 func (w *watched) all(at time.Time) (time.Duration, bool) {
 	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) ||
 		slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != nodestate.Updated || !r.IsReady() }) {
@@ -221,7 +221,7 @@ func (m move) text() string {
 	return strings.TrimRight(strings.Join(parts, "  "), " ")
 }
 
-// reasonOf says why a node does not move, and what to do; empty for states that pass by themselves, as Joining does.
+// reasonOf returns why a node is stuck, and what to do; empty for temporary states, such as Joining.
 func reasonOf(r fleet.Row) string {
 	switch r.State {
 	case nodestate.Updated:

@@ -21,10 +21,10 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// Want is what is read of one kind.
+// Want names the objects to read of one kind.
 type Want = objects.Want
 
-// GroupByKind returns what is wanted of each kind: a kind is watched once, in all namespaces together.
+// GroupByKind groups wants by kind: a kind is watched once, in all namespaces together.
 func GroupByKind(wants []Want) [][]Want {
 	var all [][]Want
 	for _, w := range wants {
@@ -38,12 +38,12 @@ func GroupByKind(wants []Want) [][]Want {
 	return all
 }
 
-// KindOf returns the kind of what is wanted.
+// KindOf returns the kind of a want.
 func KindOf(w objects.Want) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
 }
 
-// CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named. Nodes are
+// CacheOptions keep in memory only the objects that are read: no Secret and no ConfigMap but those that are named. Nodes are
 // kept as Go types, all other kinds unstructured. Of certificate signing requests the names are kept: each kubelet, and
 // whoever has the bootstrap token, makes as many as it likes, with as many labels as an object holds.
 func CacheOptions(wants []objects.Want) cache.Options {
@@ -88,7 +88,7 @@ func labelSelectorOf(w objects.Want) labels.Selector {
 }
 
 // NewCache makes the cache of the operator. The library asks for the scope of each kind that has a selector, and
-// refuses to work where the cluster does not serve one of them: what is wanted says that scope as well. Its informers
+// refuses to work where the cluster does not serve one of them: so the wants have that scope as well. Its informers
 // note in refused what they may not list or watch.
 func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, cache.Options) (cache.Cache, error) {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
@@ -116,7 +116,7 @@ func newInformers(refused *RefusedWatches) informerFunc {
 type informerFunc = func(toolscache.ListerWatcher, runtime.Object, time.Duration,
 	toolscache.Indexers) toolscache.SharedIndexInformer
 
-// knownScopes is a mapper that knows the scope of what is wanted, until the cache is made.
+// knownScopes is a mapper that knows the scope of all wants, until the cache is made.
 type knownScopes struct {
 	meta.RESTMapper
 	wants []objects.Want

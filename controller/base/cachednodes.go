@@ -12,7 +12,7 @@ import (
 )
 
 // keepWhatIsRead drops of a Node what no part of the operator reads, such as managedFields, images, volumes and
-// resources, and says the kind, which Go types do not say by themselves. It is the transform of the cache, which has
+// resources, and sets the kind, which Go types lack. It is the transform of the cache, which has
 // Nodes as Go types: the API server sends those in its own form (protobuf), and nothing is converted when one is read.
 func keepWhatIsRead(object any) (any, error) {
 	node, ok := object.(*corev1.Node)

@@ -56,7 +56,7 @@ func startedCache(t *testing.T, wants ...objects.Want) cache.Cache {
 	return c
 }
 
-// TestTheCacheHasNodesAsTheAPIServerHasThem: the Nodes that are wanted, as JSON has them, but for what is not read.
+// TestTheCacheHasNodesAsTheAPIServerHasThem: the wanted Nodes, as JSON has them, but for fields that are not read.
 func TestTheCacheHasNodesAsTheAPIServerHasThem(t *testing.T) {
 	c := server.Client(t)
 	now := metav1.Now()

@@ -12,7 +12,7 @@ type Coalesced[T any] struct {
 	// Source reads.
 	Source func(context.Context) (T, error)
 
-	// mu guards what is below. Next is the reading that begins when the one that is running has ended.
+	// mu guards the fields below. Next is the reading that begins when the one that is running has ended.
 	mu      sync.Mutex
 	next    *shared[T]
 	running bool

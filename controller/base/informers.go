@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// NewInformer is for cache.Options.NewInformer of a cache that nobody waits for when it is refused.
+// NewInformer is for cache.Options.NewInformer of a cache whose callers do not wait when it is refused.
 func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return (*RefusedWatches)(nil).NewInformer(from, o, resync, indexers)
@@ -49,7 +49,7 @@ func relistPauses() wait.Backoff {
 }
 
 // patientListWatch tries lists and watches again that fail because the API server, or the way to it, is not well. All
-// other errors are the informer's: a version that is gone, what is not permitted, a kind that is not served.
+// other errors are the informer's: an expired version, a missing permission, a kind that is not served.
 type patientListWatch struct {
 	toolscache.ListerWatcherWithContext
 	pauses wait.Backoff
@@ -130,7 +130,7 @@ func pauseAfter(err error, ours time.Duration) time.Duration {
 	return max(ours, min(time.Duration(seconds)*time.Second, longestAway))
 }
 
-// isUnwell reports whether an error says that the API server, or the way to it, is not well.
+// isUnwell reports whether an error means that the API server, or the way to it, is not well.
 func isUnwell(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -30,7 +30,7 @@ const KindsPeriod = 30 * time.Second
 //	   '----otherwise--> missing: reads return why --every KindsPeriod: when it can be--> what watches it
 //
 // A watch goes on when the right to it is taken away. It is noticed when the API server has ended the watch: the cache
-// has what it had then, and says nothing.
+// keeps its state of then, without an error.
 type Kinds struct {
 	mapper  meta.RESTMapper
 	live    client.Reader
@@ -40,7 +40,7 @@ type Kinds struct {
 
 	mu      sync.Mutex
 	missing map[schema.GroupVersionKind]*missingKind
-	// watched are what was asked for of each kind, onChange what is called when a kind that was watched is missing, or
+	// watched are the wants of each kind, onChange is called when a kind that was watched is missing, or
 	// is there again.
 	watched  map[schema.GroupVersionKind][]objects.Want
 	onChange []func()
@@ -169,7 +169,7 @@ func (k *Kinds) listOne(ctx context.Context, w objects.Want) error {
 		LabelSelector: labelSelectorOf(w), Limit: 1})
 }
 
-// Start implements manager.Runnable: it looks for what is missing until the context ends.
+// Start implements manager.Runnable: it looks for missing kinds until the context ends.
 func (k *Kinds) Start(ctx context.Context) error {
 	for {
 		select {

@@ -10,7 +10,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// TestWarningsEndWithTheirPage, within what an Event holds; other Events, and those of what is not a release, have none.
+// TestWarningsEndWithTheirPage, within what an Event holds; other Events, and those of builds that are not releases, have none.
 func TestWarningsEndWithTheirPage(t *testing.T) {
 	const page = " (https://example.com/blob/v1/docs/reasons.md#drainblocked)"
 	long := strings.Repeat("é", 800)

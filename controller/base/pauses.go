@@ -22,7 +22,7 @@ const forgetFailure = 10 * LastRetry
 // tried again at once.
 //
 //	Begin --> Try "Node win-1"  done
-//	          Try "Node win-2"  failed: tried again after 5 ms, 10 ms, ... 30 s, or when the API server says
+//	          Try "Node win-2"  failed: tried again after 5 ms, 10 ms, ... 30 s, or when the API server asks for it
 //	          Try "Node win-3"  its pause has not passed: why it failed, without a request
 //	Again --> when the next of them is due
 //
@@ -83,7 +83,7 @@ func (p *Pauses) Try(ctx context.Context, what string, do func(context.Context) 
 		return err
 	}
 	err := do(context.WithValue(ctx, hasPauses{}, true))
-	if ctx.Err() == nil && !errors.As(err, new(*leader.LostError)) { // the process ends otherwise, and says why
+	if ctx.Err() == nil && !errors.As(err, new(*leader.LostError)) { // the process ends otherwise, and reports why
 		p.noteResult(what, err)
 	}
 	return err

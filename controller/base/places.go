@@ -10,8 +10,8 @@ import (
 	"wmco/applier/remote"
 )
 
-// reaching is a reconciler that reaches hosts over SSH. Each reconcile is a turn (remote.Places): a host that says
-// nothing costs the others nothing. One that finds no place ends at once, and is requested again when there is one: so
+// reaching is a reconciler that reaches hosts over SSH. Each reconcile is a turn (remote.Places): a silent host
+// does not delay the others. One that finds no place ends at once, and is requested again when there is one: so
 // no worker waits, and what it reads is not old.
 type reaching struct {
 	reconcile.Reconciler

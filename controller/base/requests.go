@@ -127,7 +127,7 @@ func (s Signal) QueueSource(do func(Queue)) source.Source {
 	})
 }
 
-// NodeChanges passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot
+// NodeChanges passes changes of a Node besides the kubelet's own signs of life: with each of those, a host that cannot
 // be reached would be tried again.
 func NodeChanges() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {

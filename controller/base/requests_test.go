@@ -11,7 +11,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// TestNodeChanges: what a Node says passes, and the kubelet's own signs of life do not.
+// TestNodeChanges: changes of a Node pass, and the kubelet's own signs of life do not.
 func TestNodeChanges(t *testing.T) {
 	at := func(second int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC))

@@ -30,8 +30,8 @@ const (
 	LastRetry = 30 * time.Second
 	// outage is how long the API server must have answered no request for its next answer to be the end of an outage.
 	outage = 5 * time.Second
-	// longestPause is the longest that a request waits by itself because the API server asks for a pause. What the
-	// server asks for beyond that the caller waits for, without a worker that does nothing else: client-go would wait
+	// longestPause is the longest that a request waits because the API server asks for a pause. A longer one is left
+	// to the caller, so that no worker only waits: client-go would wait
 	// ten times in one request (k8s.io/client-go, rest/with_retry.go).
 	longestPause = 10 * time.Second
 	// longestAway is the longest pause that is kept.
@@ -124,7 +124,7 @@ type watchedRequests struct {
 	retries *Retries
 }
 
-// RoundTrip implements http.RoundTripper. A request that its caller has ended says nothing about the API server.
+// RoundTrip implements http.RoundTripper. A request that its caller has ended does not count against the API server.
 func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.RoundTripper.RoundTrip(req)
 	switch {
@@ -169,7 +169,7 @@ func pauseError(req *http.Request, resp *http.Response) error {
 		"", seconds, true)
 }
 
-// NewController adds a controller whose requests are tried again as LastRetry says, each by itself.
+// NewController adds a controller whose requests are retried as by LastRetry, each on its own.
 func (m Manager) NewController(name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {
 	q := new(Queue)
 	options := queueOptions(m.retries.clock)
@@ -200,7 +200,7 @@ func queueOptions(c clock.WithTicker) controller.Options {
 }
 
 // retrying is a reconciler of which some errors are none: where an object has changed since it was read, which
-// kubelets, agents and approvers write too, and where the API server says when to come again (429 and 503 with
+// kubelets, agents and approvers write too, and where the API server asks to come again later (429 and 503 with
 // Retry-After; client-go waits for that itself a few times).
 type retrying struct {
 	reconcile.Reconciler

@@ -29,7 +29,7 @@ import (
 // for by the host.
 
 // waitingNodes are the Nodes of another operator that report an address of the host, which is not known to be a Node.
-// Such a host is not reached before its adoption is wanted. A Node that this operator knows says nothing about another
+// Such a host is not reached before its adoption is wanted. A Node that this operator knows is no evidence about another
 // host.
 func (h Host) waitingNodes(ctx context.Context) ([]corev1.Node, error) {
 	if h.Name != "" || h.ClaimedBy == "" {
@@ -72,7 +72,7 @@ func (h Host) identifyAdopted(ctx context.Context, wanted []corev1.Node) Progres
 	return h.progressOfError(first)
 }
 
-// identifyAs records that the host is this Node, if it says so under the key that the existing operator has pinned for
+// identifyAs records that the host is this Node, if it states so under the key that the existing operator has pinned for
 // it.
 func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	w, err := h.ApplyRequest()
@@ -84,7 +84,7 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 		if name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform); name != node.Name {
 			return &refusal{
 				ReasonNotTheHost, fmt.Sprintf("node %s is to be adopted and reports the address %s, and the host "+
-					"there says that it is node %q; nothing was changed on it", node.Name, h.Address, name),
+					"there reports that it is node %q; nothing was changed on it", node.Name, h.Address, name),
 				"look at the host of node " + node.Name +
 					", and whether the address is its own; if the computer was renamed, give it its name back",
 			}

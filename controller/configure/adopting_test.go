@@ -14,7 +14,7 @@ import (
 	"wmco/render"
 )
 
-// TestANodeOfAnotherOperatorIsAdopted when that is wanted, with the host that says under the pinned key that it is this Node. Nothing is changed on
+// TestANodeOfAnotherOperatorIsAdopted when that is wanted, with the host that states under the pinned key that it is this Node. Nothing is changed on
 // the host.
 func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 	wanted := annotated(published.AdoptAnnotation, published.AdoptTrue)
@@ -34,7 +34,7 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 	)
 	notIt := func(node, name string) string {
 		return refused(ReasonNotTheHost,
-			"node "+node+" is to be adopted and reports the address 10.0.140.21, and the host there says that it is node "+
+			"node "+node+" is to be adopted and reports the address 10.0.140.21, and the host there reports that it is node "+
 				`"`+name+`"; nothing was changed on it`,
 			"look at the host of node "+node+", and whether the address is its own; if the computer was renamed, give it its name back")
 	}
@@ -71,7 +71,7 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 			func(s *scene) { waits(s, wanted, pinned(keyB)); s.addRecord(s.recordOf(hostA, "", keyA)) },
 			otherKey("ssh-ed25519 "+ssh.FingerprintSHA256(hostKey(t, keyA)), unpinA), "win-a", "",
 		},
-		"the host says another name": {func(s *scene) { waits(s, wanted); s.says("WIN-B", hostA) }, notIt("win-a", "win-b"), "win-a", ""},
+		"the host reports another name": {func(s *scene) { waits(s, wanted); s.claims("WIN-B", hostA) }, notIt("win-a", "win-b"), "win-a", ""},
 		"the host is another host's Node": {
 			func(s *scene) { waits(s, wanted); s.addRecord(s.recordOf(hostB, "win-a", keyB)) },
 			refused(ReasonNameTaken, "the host would register as Node win-a, which is 10.0.140.22 (10.0.140.22)", "rename the computer of this host"),

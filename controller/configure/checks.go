@@ -71,14 +71,14 @@ func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundl
 		}
 		if why != "" {
 			f.Severity, f.Message = bundle.SeverityError, "this change is not confirmed yet: "+f.Message
-			f.Fix += "; or confirm it as the condition InputsConfirmed says"
+			f.Fix += "; or confirm it as in the condition InputsConfirmed"
 			found = append(found, f)
 		}
 	}
 	return found, nil
 }
 
-// WaitingFor says for what a host waits that may not join now; ok is false if it may.
+// WaitingFor returns what a host waits for that may not join now; ok is false if it may.
 func WaitingFor(r checks.Result) (p Progress, ok bool) {
 	if !r.JoinsWait {
 		return Progress{}, false

@@ -16,7 +16,7 @@ import (
 // TestNoHostJoinsWithAChangeThatIsHeld: a change that nodes do not get before it is confirmed is not what a new host gets.
 func TestNoHostJoinsWithAChangeThatIsHeld(t *testing.T) {
 	const held = "Waiting NodeImageUnreachable: no host joins now: this change is not confirmed yet: a mirror hides an image; " +
-		"fix: allow the source; or confirm it as the condition InputsConfirmed says"
+		"fix: allow the source; or confirm it as in the condition InputsConfirmed"
 	holds := func(why string, err error) func(context.Context, *desired.Hosts) (string, error) {
 		return func(context.Context, *desired.Hosts) (string, error) { return why, err }
 	}

@@ -59,7 +59,7 @@ func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress
 		return Progress{State: StateJoining, Reason: ReasonCompleting,
 			Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
 	}
-	// An agent cannot get executables by itself: those of another operator, or of another version of the cluster, come
+	// An agent cannot get executables alone: those of another operator, or of another version of the cluster, come
 	// over SSH.
 	if silent || node.LacksPayload() {
 		return h.applyHostBundle(ctx), nil
@@ -94,7 +94,7 @@ func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, m Marks) (
 		Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
 }
 
-// findMissing says what a node waits for that has not joined, empty if it has the bundle that is rendered from its
+// findMissing returns what a node that has not joined waits for, empty if it has the bundle that is rendered from its
 // facts, with nothing that waits for its network, and is Ready. It returns that bundle.
 func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, string, error) {
 	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})

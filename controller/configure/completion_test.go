@@ -193,7 +193,7 @@ func TestANewNodeIsLabelledAndCordoned(t *testing.T) {
 	}
 }
 
-// TestAJoiningNodeIsFollowedUntilItIsWhole: what it waits for is said, and its cordon is lifted when nothing is left.
+// TestAJoiningNodeIsFollowedUntilItIsWhole: the status has what it waits for, and its cordon is lifted when nothing is left.
 func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 	const (
 		waits  = "Joining Completing: waiting for the node agent, which follows the cluster: "
@@ -223,7 +223,7 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 		"another host answers": {
 			func(s *scene) { s.network.at[hostA].facts.HostName = "WIN-Z" },
 			refused(ReasonNotTheHost,
-				`the host at 10.0.140.21 says that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`,
+				`the host at 10.0.140.21 reports that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`,
 				"check which host has the address 10.0.140.21; if the computer was renamed, give it its name back"), "",
 		},
 		"it has an older bundle": {

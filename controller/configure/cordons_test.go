@@ -22,7 +22,7 @@ func TestARemovalIsTakenBack(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		change func(*corev1.Node)
-		// after is what is said of it next.
+		// after is its next message.
 		after string
 		works bool
 	}{
@@ -91,7 +91,7 @@ func TestTheCordonOfAnInterruptedUpgradeIsLifted(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsBeingDeletedHasNotJoined: what was published and reported stands on it until a finalizer is removed, and its host may have been cleaned up.
+// TestANodeThatIsBeingDeletedHasNotJoined: its annotations stay until a finalizer is removed, and its host may have been cleaned up.
 func TestANodeThatIsBeingDeletedHasNotJoined(t *testing.T) {
 	s := newScene(t)
 	s.isNode(ready, func(n *corev1.Node) { n.Finalizers = []string{"example.com/keep"} })

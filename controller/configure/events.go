@@ -33,7 +33,7 @@ func InstanceReference(ctx context.Context, r client.Reader, namespace, entry st
 		UID: instances.UID, FieldPath: "data[" + entry + "]"}
 }
 
-// RecordProgress says on an object that a host has joined, or why it has not. Events that differ in their note alone
+// RecordProgress sends an Event about an object: that a host has joined, or why it has not. Events that differ in their note alone
 // are one for client-go, which keeps the first note: the action is the reason why, and each entry has a field path.
 func RecordProgress(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
 	switch {

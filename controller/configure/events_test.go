@@ -89,7 +89,7 @@ func TestALoginThatFailsIsSaidOfItsNode(t *testing.T) {
 		known    bool
 		calls    int
 	}{
-		{Progress{}, false, 0}, {refused, true, 1}, {Progress{Reason: ReasonLoginRefused, Message: "no, says port 2"}, true, 1},
+		{Progress{}, false, 0}, {refused, true, 1}, {Progress{Reason: ReasonLoginRefused, Message: "no, by port 2"}, true, 1},
 		{Progress{Reason: ReasonUnreachable, Message: "off"}, true, 2}, {Progress{}, false, 3}, {refused, true, 4},
 	} {
 		u.NoteLogin("win-a", hostA, step.progress)

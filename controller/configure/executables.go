@@ -25,7 +25,7 @@ func NewExecutables(set payload.Set) *Executables {
 	return &Executables{set: set, Changed: base.NewSignal()}
 }
 
-// ChooseMinorVersion says which minor version of Kubernetes nodes get, and returns the digest of their executables,
+// ChooseMinorVersion sets the minor version of Kubernetes that nodes get, and returns the digest of their executables,
 // empty if the operator has none.
 func (x *Executables) ChooseMinorVersion(kubernetes string) bundle.Digest {
 	digest := x.set.For(kubernetes).Digest()

@@ -66,7 +66,7 @@ type Joiner struct {
 	explained explanations
 }
 
-// ErrNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
+// ErrNotListed means that no Machine and no entry of windows-instances has the host, so that its account is not known.
 var ErrNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not " +
 	"known; start the service " + bundle.AgentService + " on the host")
 
@@ -160,7 +160,7 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	return h.completeNode(ctx, windowsnode.Decode(*node))
 }
 
-// unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot
+// unusableEntry returns the problem of an entry of windows-instances that stands for no host, or for one that cannot
 // be found.
 func unusableEntry(inputs *desired.Hosts, ref Ref) (Progress, bool) {
 	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool {
@@ -220,13 +220,13 @@ func (h Host) formerNode(facts bundle.Facts) string {
 	return name
 }
 
-// ApplyRequest is what the host should be, if it is the one that its record says.
+// ApplyRequest is the request for the host, if it is the one of its record.
 func (h Host) ApplyRequest() (hosts.Wish, error) {
 	target, err := h.Hosts.TargetOf(gather.HostID(h.Node), LoginAccount(h.Node, h.Wanted.Cluster.Platform), h.Address)
 	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.Wanted, Check: h.CheckFacts}, err
 }
 
-// progressOfError says what an error means for the host.
+// progressOfError returns what an error means for the host.
 func (h Host) progressOfError(err error) Progress {
 	p := ProgressOfError(err)
 	p.Node = cmp.Or(p.Node, h.Name, h.ClaimedBy)
@@ -245,7 +245,7 @@ func (h Host) resumeInterrupted(ctx context.Context) {
 	}
 }
 
-// progressOfOutcome says what an outcome means for a host that is not complete.
+// progressOfOutcome returns what an outcome means for a host that is not complete.
 func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {

@@ -20,7 +20,7 @@ import (
 	"wmco/render"
 )
 
-// TestWhatAHostWaitsFor before it is reached, and what is said of one that cannot be.
+// TestWhatAHostWaitsFor before it is reached, and the message about one that cannot be.
 func TestWhatAHostWaitsFor(t *testing.T) {
 	unusable := func(skipped bool, why string) func(*scene) {
 		return func(s *scene) {

@@ -52,13 +52,13 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Clus
 		return nil
 	}
 	return &refusal{
-		ReasonNotTheHost, fmt.Sprintf("the host at %s says that it is node %q, and the operator knows it as node "+
+		ReasonNotTheHost, fmt.Sprintf("the host at %s reports that it is node %q, and the operator knows it as node "+
 			"%s; nothing was changed on it", n.Address, name, node),
 		"check which host has the address " + n.Address + "; if the computer was renamed, give it its name back",
 	}
 }
 
-// checkCluster refuses a host whose kubelet belongs to another cluster: it is that one's. What the host says of it
+// checkCluster refuses a host whose kubelet belongs to another cluster: it is that one's. Its own report
 // keeps nothing but itself from being changed.
 func checkCluster(facts bundle.Facts, c render.Cluster) error {
 	if why, fix := c.ForeignKubelet(facts); why != "" {
@@ -317,8 +317,8 @@ func factsMatchHost(f bundle.Facts, n render.Node) bool {
 	})
 }
 
-// resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or what the resolver says
-// about it.
+// resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or the resolver's answer
+// for it.
 func (h Host) resolvedAddresses() string {
 	if h.Backing != render.BackingInstance {
 		return ""
@@ -335,7 +335,7 @@ func (h Host) keepRecord(ctx context.Context) error {
 	id := gather.HostID(h.Node)
 	r, ok := h.Wanted.Records.RecordByID(id)
 	account := cmp.Or(r.Account, LoginAccount(h.Node, h.Wanted.Cluster.Platform))
-	resolved := cmp.Or(h.resolvedAddresses(), r.Resolved) // a resolver that does not answer says nothing
+	resolved := cmp.Or(h.resolvedAddresses(), r.Resolved) // a resolver that does not answer is no evidence
 	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address &&
 		r.Resolved == resolved {
 		return nil
@@ -350,7 +350,7 @@ func (h Host) keepRecord(ctx context.Context) error {
 }
 
 // NameByFacts is the name under which the kubelet of a host with these facts registers. The name of the Node that has
-// the host's address says nothing: the Node wrote its addresses itself.
+// the host's address is no evidence: the Node wrote its addresses itself.
 func NameByFacts(n render.Node, facts bundle.Facts, p bundle.Platform) string {
 	n.Name, n.Facts = "", facts
 	return n.KubernetesName(p)

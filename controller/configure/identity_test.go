@@ -29,7 +29,7 @@ func refused(reason, message, fix string) string {
 	return described(Progress{State: StateFailed, Reason: reason, Message: message, Fix: fix})
 }
 
-// identityCase is a host of the inputs that is not known to be a Node. It is reached under its key, and says what it is.
+// identityCase is a host of the inputs that is not known to be a Node. It is reached under its key, and identifies itself.
 type identityCase struct {
 	// scene is what differs from newScene.
 	scene func(*scene)
@@ -68,8 +68,8 @@ func checkIdentities(t *testing.T, cases map[string]identityCase) {
 	}
 }
 
-// says has the host at hostA say that it has a computer name and addresses.
-func (s *scene) says(name string, addresses ...string) {
+// claims has the host at hostA report a computer name and addresses.
+func (s *scene) claims(name string, addresses ...string) {
 	s.network.at[hostA].facts = factsOf(name, addresses...)
 }
 
@@ -83,7 +83,7 @@ func (s *scene) renameEntry(name, resolved string) {
 // addSecondEntry adds the entry hostB for the host at hostA.
 func (s *scene) addSecondEntry() {
 	s.addEntry(hostB)
-	s.says("WIN-A", hostA, hostB)
+	s.claims("WIN-A", hostA, hostB)
 	s.network.at[hostB] = s.network.at[hostA]
 }
 
@@ -101,11 +101,14 @@ func TestAHostIsRecordedAsItsNode(t *testing.T) {
 		"there is one of another name": {scene: func(s *scene) { s.addNode("win-b", hostB) }, want: registering},
 		"its Node has its address":     {scene: func(s *scene) { s.addNode("win-a", hostA) }, want: recorded, node: "win-a"},
 		"the host has more addresses": {
-			scene: func(s *scene) { s.addNode("win-a", hostA); s.says("WIN-A", hostA, "10.132.0.2") }, want: recorded, node: "win-a",
+			scene: func(s *scene) { s.addNode("win-a", hostA); s.claims("WIN-A", hostA, "10.132.0.2") }, want: recorded, node: "win-a",
 		},
 		"its Node has two of its addresses": {
-			scene: func(s *scene) { s.addNode("win-a", hostA, alsoAt("10.132.0.2")); s.says("WIN-A", hostA, "10.132.0.2") },
-			want:  recorded, node: "win-a",
+			scene: func(s *scene) {
+				s.addNode("win-a", hostA, alsoAt("10.132.0.2"))
+				s.claims("WIN-A", hostA, "10.132.0.2")
+			},
+			want: recorded, node: "win-a",
 		},
 		"its Node does not say its operating system": {
 			scene: func(s *scene) { s.addNode("win-a", hostA, func(n *corev1.Node) { n.Labels = nil }) }, want: recorded, node: "win-a",
@@ -127,7 +130,7 @@ func TestAHostIsRecordedAsItsNode(t *testing.T) {
 			scene: func(s *scene) { s.renameEntry("win-a.example.com", hostA); s.addNode("win-a", hostA) },
 			at:    "win-a.example.com", want: recorded, node: "win-a",
 		},
-		"its Machine has a translated address": {scene: func(s *scene) { s.onlyMachine("m"); s.says("WIN-A", "192.168.0.5") }, want: registering},
+		"its Machine has a translated address": {scene: func(s *scene) { s.onlyMachine("m"); s.claims("WIN-A", "192.168.0.5") }, want: registering},
 	})
 }
 
@@ -162,15 +165,15 @@ func TestAHostIsRefusedByItsKeyOrFacts(t *testing.T) {
 					"otherwise another host answers at its address"),
 		},
 		"it does not have the address of its entry": {
-			scene: func(s *scene) { s.says("WIN-A", "192.168.0.5", "192.168.0.6") }, want: translated("192.168.0.5, 192.168.0.6"),
+			scene: func(s *scene) { s.claims("WIN-A", "192.168.0.5", "192.168.0.6") }, want: translated("192.168.0.5, 192.168.0.6"),
 		},
 		"it has many other addresses": {
 			scene: func(s *scene) {
-				s.says("WIN-A", "1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5", "1.0.0.6", "1.0.0.7")
+				s.claims("WIN-A", "1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4", "1.0.0.5", "1.0.0.6", "1.0.0.7")
 			},
 			want: translated("1.0.0.1, 1.0.0.2, 1.0.0.3, 1.0.0.4, 1.0.0.5 and 2 more"),
 		},
-		"it says no address": {scene: func(s *scene) { s.network.at[hostA].facts.Addresses = nil }, want: translated("none")},
+		"it reports no address": {scene: func(s *scene) { s.network.at[hostA].facts.Addresses = nil }, want: translated("none")},
 
 		"it is the second entry of a host":   {scene: (*scene).addSecondEntry, at: hostB, want: twice(hostB, hostA)},
 		"it is the first entry of that host": {scene: (*scene).addSecondEntry, want: registering},
@@ -223,7 +226,7 @@ func TestAHostDoesNotBecomeTheNodeOfAnotherRecord(t *testing.T) {
 			want: taken,
 		},
 		"another name": {scene: func(s *scene) { s.addRecord(s.recordOf(hostB, "win-b", keyB)) }, want: registering},
-		"its address":  {scene: func(s *scene) { s.says("WIN-A", hostA, hostB); s.addRecord(s.recordOf(hostB, "win-a", keyB)) }, want: same},
+		"its address":  {scene: func(s *scene) { s.claims("WIN-A", hostA, hostB); s.addRecord(s.recordOf(hostB, "win-a", keyB)) }, want: same},
 		"its key":      {scene: func(s *scene) { s.addEntry(hostB); s.addRecord(s.recordOf(hostB, "win-a", keyA)) }, want: same},
 		"its key, and the entry stands for no host": {
 			scene: func(s *scene) {
@@ -267,7 +270,7 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 	}
 	// twoAddresses is a Node with two addresses of the host, of which the second is another host's too.
 	twoAddresses := func(s *scene) {
-		s.says("WIN-A", hostA, away)
+		s.claims("WIN-A", hostA, away)
 		s.addNode("win-a", hostA, alsoAt(away))
 	}
 	checkIdentities(t, map[string]identityCase{
@@ -294,11 +297,11 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 			want:  taken("has other addresses (10.0.140.22)", "rename the computer at 10.0.140.21; do not delete the Node: its kubelet runs"),
 		},
 		"the host lies about its address": {
-			scene: func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, want: unreached(hostB, hostA),
+			scene: func(s *scene) { s.claims("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, want: unreached(hostB, hostA),
 		},
 		"the operator approved its certificate for this name": {
 			scene: func(s *scene) {
-				s.says("WIN-A", hostA, hostB)
+				s.claims("WIN-A", hostA, hostB)
 				s.addNode("win-a", hostB)
 				s.addRecord(s.reserved(hostA, "win-a"))
 			},
@@ -306,7 +309,7 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 		},
 		"the operator approved its certificate for another name": {
 			scene: func(s *scene) {
-				s.says("WIN-A", hostA, hostB)
+				s.claims("WIN-A", hostA, hostB)
 				s.addNode("win-a", hostB)
 				s.addRecord(s.reserved(hostA, "win-z"))
 			},

@@ -83,7 +83,7 @@ func excludeDomains(all map[string]string, domains []string) map[string]string {
 	return left
 }
 
-// restoreOnto adds what the new Node lacks to what is written there.
+// restoreOnto adds what the new Node lacks to the marks to write.
 func (k KeptNode) restoreOnto(m *Marks, node *corev1.Node) {
 	for key, value := range k.Labels {
 		if _, ok := node.Labels[key]; !ok {

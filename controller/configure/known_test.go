@@ -97,7 +97,7 @@ func markJoined(s *scene) {
 	s.updateNode(n)
 }
 
-// TestANodeIsNotMarkedWithoutAKey: a Secret that cannot be used says nothing about the host.
+// TestANodeIsNotMarkedWithoutAKey: a Secret that cannot be used is no evidence about the host.
 func TestANodeIsNotMarkedWithoutAKey(t *testing.T) {
 	s := newScene(t)
 	s.isNode()

@@ -16,7 +16,7 @@ import (
 //	Secret: another key --render--> bundle with both keys --agent--> the host accepts both
 //	login with the new key --> annotations of the Node, then Record.AcceptedKey --render--> bundle with the new key alone
 //
-// The record is written last: an operator that is killed before logs in once more. What the Node says of itself has no
+// The record is written last: an operator that is killed before logs in once more. Annotations of the Node have no
 // part in it.
 
 // WriteKeyMark writes on a Node which key its host accepts by its record, if that differs: a kubelet may write the

@@ -18,15 +18,15 @@ const olderKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBERERERERERERERERERERERER
 
 // TestAKeyCountsWhenTheHostHasAcceptedIt over a new connection, under its pinned key, and the host is the Node of its record.
 func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
-	const notIt = `the host at 10.0.140.21 says that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`
+	const notIt = `the host at 10.0.140.21 reports that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`
 	for name, tt := range map[string]struct {
 		scene func(*scene)
-		// err is why it does not, counts whether the record has the present key and account afterwards, marked whether the Node says so.
+		// err is why it does not, counts whether the record has the present key and account afterwards, marked whether the Node has them.
 		err            string
 		counts, marked bool
 	}{
-		"the host accepts it":              {func(*scene) {}, "", true, true},
-		"the host says that it is another": {func(s *scene) { s.says("WIN-Z", hostA) }, notIt, false, false},
+		"the host accepts it":            {func(*scene) {}, "", true, true},
+		"the host reports to be another": {func(s *scene) { s.claims("WIN-Z", hostA) }, notIt, false, false},
 		"the host has another host key": {
 			func(s *scene) { s.network.at[hostA].hostKey = hostKey(t, keyB) },
 			"the host key of core@10.0.140.21 changed: pinned none, offered another key", false, false,

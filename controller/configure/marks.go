@@ -27,7 +27,7 @@ const (
 	InstanceLabel = published.InstanceLabel
 	// RoleLabel gives the node its role in the cluster.
 	RoleLabel = "node-role.kubernetes.io/worker"
-	// JoiningAnnotation says that the operator cordoned the node until it has joined. Nobody else's cordon is lifted.
+	// JoiningAnnotation marks a node that the operator cordoned until it has joined. Other cordons are not lifted.
 	JoiningAnnotation = published.JoiningAnnotation
 )
 

@@ -20,7 +20,7 @@ import (
 	"wmco/preflight"
 )
 
-// computer is a host that is reached in process: what it says, and what was done on it.
+// computer is a host that is reached in process: its answers, and what was done on it.
 type computer struct {
 	hostKey ssh.PublicKey
 	facts   bundle.Facts

@@ -15,7 +15,7 @@ const imagesWithin = 45 * time.Minute
 
 // awaitsImages reports whether a new node stays cordoned because its host still pulls the images of the list in its
 // bundle. A node whose cordon is not that of its join may have pods: nothing waits there, nor for an agent that pulls
-// none. What the node says decides about this node alone, and for so long at most.
+// none. The node's report decides about this node alone, and for so long at most.
 func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
 	list := imageList(b)
 	images := node.Report.Images
@@ -53,7 +53,7 @@ func describeImages(p published.ImageProgress) string {
 	return text
 }
 
-// describeJoined says that the node has joined, and which images it lacks.
+// describeJoined reports that the node has joined, and which images it lacks.
 func describeJoined(node windowsnode.Node) string {
 	text := "node " + node.Name + " has joined"
 	if images := node.Report.Images; images.CountMissing() > 0 {

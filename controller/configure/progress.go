@@ -25,7 +25,7 @@ const (
 	StateJoined State = "Joined"
 	// StateJoining means that something is on its way, and nothing went wrong.
 	StateJoining State = "Joining"
-	// StateWaiting means that somebody else has to do something first.
+	// StateWaiting means that a person or another program has to do something first.
 	StateWaiting State = "Waiting"
 	// StateFailed means that a step failed; it is tried again.
 	StateFailed State = "Failed"
@@ -114,7 +114,7 @@ type refusal struct{ reason, message, fix string }
 
 func (e *refusal) Error() string { return e.message }
 
-// ProgressOfError says what an error means.
+// ProgressOfError returns what an error means.
 func ProgressOfError(err error) Progress {
 	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.SuggestFix(err),
 		Again: AgainLater, Err: err}
@@ -164,7 +164,7 @@ func ProgressOfError(err error) Progress {
 	return p
 }
 
-// IsStopped reports whether an error says that the operator was asked to stop, and nothing about a host. What a host
+// IsStopped reports whether an error means that the operator was asked to stop, and nothing about a host. What a host
 // took too long for ends a context too.
 func IsStopped(err error) bool {
 	return errors.Is(err, context.Canceled) && !errors.Is(err, remote.ErrNoProgress) &&

@@ -15,7 +15,7 @@ import (
 	"wmco/render"
 )
 
-var errAPIServer = errors.New("the API server says no")
+var errAPIServer = errors.New("the API server refuses")
 
 // TestWhatIsRecordedOfAHost that is a Node.
 func TestWhatIsRecordedOfAHost(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAnEntryIsReplacedByAnotherOne(t *testing.T) {
 	}{
 		"the Node has the new address": {func(s *scene) { s.addNode("win-a", hostA) }, recorded, true, record.OriginAdopted},
 		"the Node has the old one of its two": {
-			func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, recorded, true, record.OriginAdopted,
+			func(s *scene) { s.claims("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, recorded, true, record.OriginAdopted,
 		},
 		"there is no Node": {func(*scene) {}, registering, true, record.OriginJoined},
 		"the Node reports the old address yet": {
@@ -175,7 +175,7 @@ func TestAnAPIServerThatFailsIdentifiesNoHost(t *testing.T) {
 
 // TestAHostThatIsKnownSaysThatItIsItsNode before anything is changed there.
 func TestAHostThatIsKnownSaysThatItIsItsNode(t *testing.T) {
-	const renamed = `the host at 10.0.140.21 says that it is node "win-b", and the operator knows it as node win-a; nothing was changed on it`
+	const renamed = `the host at 10.0.140.21 reports that it is node "win-b", and the operator knows it as node win-a; nothing was changed on it`
 	foreign := factsOf("WIN-A", hostA)
 	foreign.Kubelet = bundle.Kubelet{Program: "k", Server: "https://other"}
 	for name, tt := range map[string]struct {
@@ -184,13 +184,13 @@ func TestAHostThatIsKnownSaysThatItIsItsNode(t *testing.T) {
 		want  string
 	}{
 		"it does": {render.Node{}, factsOf("WIN-A", hostA), ""},
-		"it says no name": {
+		"it reports no name": {
 			render.Node{Address: hostA}, factsOf("", hostA), strings.Replace(renamed, "win-b", "", 1),
 		},
 		"it has another name": {
 			render.Node{Address: hostA}, factsOf("WIN-B", hostA), renamed,
 		},
-		"the Node's name says nothing": {
+		"the Node's name proves nothing": {
 			render.Node{Name: "win-a", Address: hostA, Facts: factsOf("WIN-A", hostA)}, factsOf("WIN-B", hostA), renamed,
 		},
 		"its kubelet is another cluster's": {render.Node{}, foreign,

@@ -40,7 +40,7 @@ func (j *Joiner) RejoiningNodes() Rejoining {
 // write as much on its own Node as etcd takes.
 const maxKept = 16 << 10
 
-// KeepNode keeps what was set on a Node. It returns what is too large to be kept: annotations, labels.
+// KeepNode keeps what was set on a Node. It returns the fields that are too large to be kept: annotations, labels.
 func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) (tooLarge []string, err error) {
 	text, err := json.Marshal(k)
 	for err == nil && len(text) > maxKept {

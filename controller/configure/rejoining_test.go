@@ -113,7 +113,7 @@ func newNode(name, uid string) corev1.Node {
 	return n
 }
 
-// TestWhatWasKeptAndIsDamagedIsNotOverwritten: the error says what to do.
+// TestWhatWasKeptAndIsDamagedIsNotOverwritten: the error has the fix.
 func TestWhatWasKeptAndIsDamagedIsNotOverwritten(t *testing.T) {
 	s := newScene(t)
 	r := s.joiner.RejoiningNodes()

@@ -65,7 +65,7 @@ func (u *Unjoined) elapsed() time.Duration {
 	return u.Elapsed()
 }
 
-// stateOfRemoval says what a removal needs: Degraded means that the host cannot be cleaned up, Waiting that a person or
+// stateOfRemoval returns what a removal needs: Degraded means that the host cannot be cleaned up, Waiting that a person or
 // another program has to do something first.
 func (u *Unjoined) stateOfRemoval(r removal) nodestate.State {
 	switch {
@@ -87,8 +87,8 @@ func (u *Unjoined) statusOfRemoval(node string) status.Host {
 }
 
 // InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or an
-// empty list was not confirmed. It says which, why the first ones are, and what to do. While all removals go on by
-// themselves it is unknown.
+// empty list was not confirmed. It lists them, with cause and fix of the first ones. While all removals go on
+// normally it is unknown.
 func (u *Unjoined) InstancesRemovedCondition() metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()

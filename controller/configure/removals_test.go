@@ -10,7 +10,7 @@ import (
 	"wmco/bundle/nodestate"
 )
 
-// TestRemovalsThatAreStuckAreACondition: one that goes on by itself is none, until it has taken too long.
+// TestRemovalsThatAreStuckAreACondition: one that goes on is none, until it has taken too long.
 func TestRemovalsThatAreStuckAreACondition(t *testing.T) {
 	var now time.Duration
 	u := Unjoined{Elapsed: func() time.Duration { return now }}

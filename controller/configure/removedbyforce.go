@@ -7,7 +7,7 @@ import (
 	"wmco/layout"
 )
 
-// RemovedByForce says what stays on the host of an instance whose Node was deleted while the host could not be cleaned
+// RemovedByForce lists what stays on the host of an instance whose Node was deleted while the host could not be cleaned
 // up, because of err.
 func RemovedByForce(address string, err error) Progress {
 	return Progress{

@@ -8,7 +8,7 @@ import (
 	"wmco/controller/hosts"
 )
 
-// TestAHostWithoutRoomIsNoWrongInput: what is said to do is what helps.
+// TestAHostWithoutRoomIsNoWrongInput: the fix is what helps.
 func TestAHostWithoutRoomIsNoWrongInput(t *testing.T) {
 	for _, r := range []protocol.Result{protocol.ResultRolledBack, protocol.ResultPartial} {
 		for full, want := range map[bool]string{true: "free space on drive C:", false: map[protocol.Result]string{protocol.ResultRolledBack: "fix the inputs", protocol.ResultPartial: "tried again"}[r]} {

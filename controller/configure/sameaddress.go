@@ -20,7 +20,7 @@ import (
 // Clouds use an address again as soon as its host is gone, and a Machine keeps the address in its status until it is
 // deleted whole. A host is that of its Machine by its UID, so the next one at the address is a first contact.
 
-// sharesAddress says which other Machine has the address of the host: it is not known then whose host it is, and none
+// sharesAddress returns which other Machine has the address of the host: it is not known then whose host it is, and none
 // is asked. A Machine that has failed or is being deleted keeps its address from no other one.
 func (h Host) sharesAddress() (Progress, bool) {
 	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {

@@ -84,7 +84,7 @@ type scene struct {
 	// elapsed is the monotonic clock; now the other one.
 	elapsed time.Duration
 	now     time.Time
-	// pinsWritten says when the keys of hosts.PinsConfigMap were written.
+	// pinsWritten is when the keys of hosts.PinsConfigMap were written.
 	pinsWritten []metav1.ManagedFieldsEntry
 	// fails are errors of the API server, by verb and name of the object.
 	fails map[string]error

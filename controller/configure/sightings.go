@@ -18,7 +18,7 @@ type sighting struct {
 	first time.Duration
 }
 
-// SeenFor notes what is seen under a name at a time of the monotonic clock, and returns for how long it has been the
+// SeenFor notes a sighting under a name at a time of the monotonic clock, and returns for how long it has been the
 // same.
 func (s *Sightings) SeenFor(name, what string, now time.Duration) time.Duration {
 	s.mu.Lock()

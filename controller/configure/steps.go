@@ -10,27 +10,27 @@ import (
 	"wmco/controller/status"
 )
 
-// underWay is what is being done with hosts right now.
+// underWay is the current work on hosts.
 type underWay struct {
-	// steps are those of hosts that are worked on, works what is done on those of nodes.
+	// steps are those of hosts that are worked on, works the work on those of nodes.
 	steps map[string]remote.Step
 	works map[string]Work
 	// stepCalls are called when a step is another one, and waiting is true from then until the steps are read:
 	// thousands of steps are one call.
 	stepCalls []func()
 	waiting   bool
-	// moved reports whether the last Progress says something else of a host that is on its way.
+	// moved reports whether the last Progress has another text about a host that is on its way.
 	moved bool
 }
 
-// maxStep is how much is said of a step, in bytes. It may be what a host says.
+// maxStep is how much of a step is shown, in bytes. It may be text of a host.
 const maxStep = 200
 
 // OnStep has f called when a host does something else, or has got further with it: once until StatusHosts is called. It
 // is called before hosts are noted, and f must not block.
 func (u *Unjoined) OnStep(f func()) { u.stepCalls = append(u.stepCalls, f) }
 
-// NoteStep notes what is being done with a host.
+// NoteStep notes the current step of a host.
 func (u *Unjoined) NoteStep(host string, s remote.Step) {
 	s.Text = bundle.BoundedText(s.Text, maxStep)
 	u.changeSteps(func() bool {
@@ -66,7 +66,7 @@ func (u *Unjoined) changeSteps(change func() bool) {
 	}
 }
 
-// visibleStep returns what is being done with a host. That it is connected to again says less than what is known of it,
+// visibleStep returns the current step of a host. Reconnecting is not shown: it has less information than the last step,
 // and would come and go.
 func (u *Unjoined) visibleStep(host string) string {
 	s := u.steps[host]
@@ -82,12 +82,12 @@ func (u *Unjoined) isOnItsWay(host string) bool {
 	return ok
 }
 
-// joiningText says how far a host is that is on its way.
+// joiningText returns how far a host is that is on its way.
 func (u *Unjoined) joiningText(host string) string {
 	return cmp.Or(u.visibleStep(host), bundle.BoundedText(u.joining[host].Message, maxStep), "the host is joining")
 }
 
-// withStep adds what is being done with a host that was kept from joining. One that did not answer yet, and answers
+// withStep adds the current step of a host that was kept from joining. One that did not answer yet, and answers
 // now, is on its way.
 func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	step := u.visibleStep(host)
@@ -101,5 +101,5 @@ func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	return h
 }
 
-// maxTried is how much is said of why a host has failed while it is tried again, in bytes.
+// maxTried is how much of a failure is shown while the host is tried again, in bytes.
 const maxTried = 700

@@ -17,7 +17,7 @@ func TestAHostThatJoinsSaysItsStep(t *testing.T) {
 	u.OnStep(func() { tells++ })
 	u.OnChange(func() {})
 	listed := []Listed{{Name: "win-1"}}
-	said := func(name string, want status.Host, wantTells int) {
+	shows := func(name string, want status.Host, wantTells int) {
 		t.Helper()
 		if tells != wantTells {
 			t.Errorf("%s: told %d times, want %d", name, tells, wantTells)
@@ -32,38 +32,38 @@ func TestAHostThatJoinsSaysItsStep(t *testing.T) {
 	}
 	connecting := remote.Step{Text: "connecting", Connects: true}
 	u.NoteStep("win-1", connecting)
-	said("at first", joining("connecting"), 1)
+	shows("at first", joining("connecting"), 1)
 	u.NoteStep("win-1", connecting)
-	said("still", joining("connecting"), 1)
+	shows("still", joining("connecting"), 1)
 	u.NoteStep("win-1", remote.Step{Text: "copying the node program: 1 of 28 MiB"})
 	u.NoteStep("win-1", remote.Step{Text: "copying the node program: 2 of 28 MiB"})
-	said("both are told once", joining("copying the node program: 2 of 28 MiB"), 2)
+	shows("both are told once", joining("copying the node program: 2 of 28 MiB"), 2)
 	u.EndStep("win-1")
 	waits := Progress{State: StateJoining, Reason: ReasonRegistering, Message: "waiting for the Node"}
 	u.RecordProgress("win-1", waits)
-	said("nothing is done with it", joining("waiting for the Node"), 3)
+	shows("nothing is done with it", joining("waiting for the Node"), 3)
 	// It is asked again and again: nothing changes for people.
 	for range 10 {
 		u.NoteStep("win-1", connecting)
-		said("again", joining("waiting for the Node"), 3)
+		shows("again", joining("waiting for the Node"), 3)
 		u.EndStep("win-1")
 		u.RecordProgress("win-1", waits)
-		said("after it", joining("waiting for the Node"), 3)
+		shows("after it", joining("waiting for the Node"), 3)
 	}
 	u.RecordProgress("win-1", Progress{State: StateFailed, Reason: ReasonRolledBack, Message: "the host was rolled back", Fix: "fix it"})
 	failed := status.Host{State: nodestate.Degraded, Reason: ReasonRolledBack, Message: "the host was rolled back", Fix: "fix it"}
 	u.NoteStep("win-1", connecting)
-	said("it has failed", failed, 3)
+	shows("it has failed", failed, 3)
 	u.NoteStep("win-1", remote.Step{Text: "applying"})
 	failed.Message += "; it is tried again: applying"
-	said("it is tried again", failed, 4)
+	shows("it is tried again", failed, 4)
 	u.EndStep("win-1")
 	u.RecordProgress("win-1", Progress{State: StateGone})
 	u.Elapsed = func() time.Duration { return 0 }
 	u.RecordProgress("win-1", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "no answer", Fix: "look at it"})
-	said("a machine that boots", status.Host{State: nodestate.Joining, Reason: ReasonUnreachable, Message: "no answer", Fix: "look at it"}, 5)
+	shows("a machine that boots", status.Host{State: nodestate.Joining, Reason: ReasonUnreachable, Message: "no answer", Fix: "look at it"}, 5)
 	u.NoteStep("win-1", remote.Step{Text: "copying executables: 3 of 80 MiB"})
-	said("it answers", joining("copying executables: 3 of 80 MiB"), 6)
+	shows("it answers", joining("copying executables: 3 of 80 MiB"), 6)
 }
 
 // TestAStepOfALiarIsBounded.

@@ -56,7 +56,7 @@ type Unjoined struct {
 // bootLimit is how long a host may not answer before it has failed: a new machine boots, and runs its user data.
 const bootLimit = 10 * time.Minute
 
-// atNode is what is said of the host of a node.
+// atNode is the state of the host of a node.
 type atNode struct {
 	Progress
 	address string
@@ -170,7 +170,7 @@ func ListHosts(inputs *desired.Hosts) []Listed {
 	return list
 }
 
-// describeFailures names what has failed, after a summary where it is more than one, and says why the first ones have,
+// describeFailures lists what has failed, after a summary where it is more than one, with the causes of the first ones
 // and what to do.
 func describeFailures(names []string, summary string, progressOf func(name string) Progress) string {
 	var texts []string
@@ -184,11 +184,11 @@ func describeFailures(names []string, summary string, progressOf func(name strin
 	return published.Shorten(text)
 }
 
-// mostTexts is how many hosts a message says the reasons of.
+// mostTexts is how many hosts of a message have their reasons.
 const mostTexts = 3
 
-// HostsJoinedCondition is true when every listed host has joined. It says which hosts cannot join, why the first ones
-// cannot, and what to do; and otherwise how many have not joined yet.
+// HostsJoinedCondition is true when every listed host has joined. It lists the hosts that cannot join, with cause and fix
+// of the first ones; and otherwise how many have not joined yet.
 func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -274,7 +274,7 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 	return list
 }
 
-// statusOfProgress says what a Progress means to people.
+// statusOfProgress returns the status row of a Progress.
 func statusOfProgress(h status.Host, p Progress, late bool) status.Host {
 	switch {
 	case awaitsBoot(p) && !late:

@@ -76,7 +76,7 @@ func TestTheConditionCountsHostsThatWereNotTried(t *testing.T) {
 	}
 }
 
-// TestEveryHostHasItsReasonAndFix, also one that is removed, and one that is lost. The fix of the first one alone says nothing of the others.
+// TestEveryHostHasItsReasonAndFix, also one that is removed, and one that is lost. The fix of the first one alone does not help the others.
 func TestEveryHostHasItsReasonAndFix(t *testing.T) {
 	var u Unjoined
 	listed := []Listed{{Name: "192.0.2.14", Address: "192.0.2.14"}, {Name: "win-1", Address: "192.0.2.15"}, {Name: "win-2", Address: "192.0.2.16"}, {Name: "win-3", Address: "192.0.2.17", Node: "win-3"}}

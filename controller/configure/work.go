@@ -33,7 +33,7 @@ func RepairAgent() Work {
 	return Work{nodestate.Updating, ReasonRepairing, "its node agent is repaired"}
 }
 
-// CleanUpHost removes from a host what is managed there.
+// CleanUpHost removes everything managed from a host.
 func CleanUpHost() Work {
 	return Work{nodestate.Removing, ReasonCleaning, "the host is cleaned up"}
 }
@@ -61,7 +61,7 @@ func (u *Unjoined) endWork(node string) {
 	})
 }
 
-// NodeWork returns what is being done on the host of a node, with its step; false if that is nothing.
+// NodeWork returns the current work on the host of a node, with its step; false if there is none.
 func (u *Unjoined) NodeWork(node string) (status.Host, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,7 +69,7 @@ func (u *Unjoined) NodeWork(node string) (status.Host, bool) {
 	return status.Host{Name: node, Node: node, State: w.State, Reason: w.Reason, Message: u.workText(node)}, ok
 }
 
-// workText says what is being done on the host of a node; empty if that is nothing.
+// workText describes the current work on the host of a node; empty if there is none.
 func (u *Unjoined) workText(node string) string {
 	w, ok := u.works[node]
 	if step := u.visibleStep(nodePrefix + node); ok && step != "" {
@@ -78,7 +78,7 @@ func (u *Unjoined) workText(node string) string {
 	return w.text
 }
 
-// withWork adds what is being done to a removal: as its message where nothing is wrong, else after it.
+// withWork adds the current work to a removal: as its message where there is no problem, else after it.
 func (u *Unjoined) withWork(h status.Host) status.Host {
 	text := u.workText(h.Node)
 	switch {

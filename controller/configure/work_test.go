@@ -15,7 +15,7 @@ func TestWorkOnTheHostOfANodeSaysItsStep(t *testing.T) {
 	var u Unjoined
 	tells := 0
 	u.OnStep(func() { tells++ })
-	said := func(want string, wantTells int) {
+	shows := func(want string, wantTells int) {
 		t.Helper()
 		u.StatusHosts(nil) // from here on, something new is told again
 		got, ok := u.NodeWork("win-1")
@@ -26,27 +26,27 @@ func TestWorkOnTheHostOfANodeSaysItsStep(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	said("", 0)
+	shows("", 0)
 	ctx, end := u.BeginWork(t.Context(), "win-1", CopyExecutables())
-	said("executables of its next bundle are copied to the host", 1)
+	shows("executables of its next bundle are copied to the host", 1)
 	remote.NoteStep(ctx, remote.Step{Text: "copying executables: 3 of 80 MiB"})
 	remote.NoteStep(ctx, remote.Step{Text: "copying executables: 4 of 80 MiB"})
-	said("executables of its next bundle are copied to the host: copying executables: 4 of 80 MiB", 2)
+	shows("executables of its next bundle are copied to the host: copying executables: 4 of 80 MiB", 2)
 	if _, ok := u.NodeWork("win-2"); ok {
 		t.Error("something is done with another node")
 	}
 	end()
-	said("", 3)
+	shows("", 3)
 	// The next work begins without the last step of this one.
 	_, end = u.BeginWork(t.Context(), "win-1", CopyExecutables())
-	said("executables of its next bundle are copied to the host", 4)
+	shows("executables of its next bundle are copied to the host", 4)
 	end()
 }
 
-// TestARemovalSaysItsStep: in place of how far it was before, or after what is wrong.
+// TestARemovalSaysItsStep: in place of how far it was before, or after the problem.
 func TestARemovalSaysItsStep(t *testing.T) {
 	var u Unjoined
-	said := func(want status.Host) {
+	shows := func(want status.Host) {
 		t.Helper()
 		want.Name, want.Node, want.Address = "win-1", "win-1", "192.0.2.1"
 		if diff := cmp.Diff([]status.Host{want}, u.StatusHosts(nil)); diff != "" {
@@ -55,15 +55,15 @@ func TestARemovalSaysItsStep(t *testing.T) {
 	}
 	u.NoteRemoval("win-1", "192.0.2.1", Progress{State: StateWaiting, Reason: "Cordoned", Message: "the node is cordoned"})
 	cordoned := status.Host{State: nodestate.Removing, Reason: "Cordoned", Message: "the node is cordoned"}
-	said(cordoned)
+	shows(cordoned)
 	ctx, end := u.BeginWork(t.Context(), "win-1", CleanUpHost())
 	remote.NoteStep(ctx, remote.Step{Text: "removing: 7 of 40"})
 	cordoned.Message = "the host is cleaned up: removing: 7 of 40"
-	said(cordoned)
+	shows(cordoned)
 	u.NoteRemoval("win-1", "192.0.2.1", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "no answer", Fix: "start the host"})
 	failed := status.Host{State: nodestate.Degraded, Reason: ReasonUnreachable, Message: "no answer; it is tried again: the host is cleaned up: removing: 7 of 40", Fix: "start the host"}
-	said(failed)
+	shows(failed)
 	end()
 	failed.Message = "no answer"
-	said(failed)
+	shows(failed)
 }

@@ -14,8 +14,9 @@ import (
 	"wmco/render"
 )
 
-// TestAddressesOfServingCertificates: the host of the entry 192.0.2.5 says that it has the address that it asks for, or the resolver that it has the name, and
-// it answers at 192.0.2.10. It gets what the operator reaches it at and what is no other's. Each case has one more thing than a cluster without other hosts.
+// TestAddressesOfServingCertificates: the host of the entry 192.0.2.5 claims the address that it asks for, or the resolver the name, and
+// it answers at 192.0.2.10. It gets addresses at which the operator reaches it and that no other has. Each case has one more thing than a cluster
+// without other hosts.
 func TestAddressesOfServingCertificates(t *testing.T) {
 	const no, unreached = `the host does not have the address "192.0.2.10"`, "the host was not reached at its address 192.0.2.10"
 	entry := func(address string, resolved ...string) render.Node {
@@ -45,11 +46,11 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 		},
 
 		"the address of another entry, which is a name": {asks: "192.0.2.10", nodes: []render.Node{entry("win-b.example.com", "192.0.2.10")}, refused: no},
-		"what the resolver has said of another entry, and does not say any longer": {
+		"an earlier answer of the resolver for another entry": {
 			asks: "192.0.2.10", nodes: []render.Node{entry("win-b.example.com")},
 			records: []record.Record{{Entry: "win-b.example.com", Node: "win-b", Address: "win-b.example.com", Resolved: "192.0.2.10 192.0.2.11"}}, refused: no,
 		},
-		"an address that another entry had before the resolver said another one": {
+		"an address that another entry had before the resolver gave another one": {
 			asks: "192.0.2.10", nodes: []render.Node{entry("win-b.example.com", "192.0.2.12")},
 			records: []record.Record{{Entry: "win-b.example.com", Node: "win-b", Address: "win-b.example.com", Resolved: "192.0.2.10"}},
 		},
@@ -87,13 +88,13 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			says := factsOf("WIN-A", "192.0.2.5")
+			claim := factsOf("WIN-A", "192.0.2.5")
 			if _, err := netip.ParseAddr(tt.asks); err == nil {
-				says.Addresses = append(says.Addresses, tt.asks)
+				claim.Addresses = append(claim.Addresses, tt.asks)
 			} else {
 				c.resolver["192.0.2.5"] = []string{tt.asks + "."}
 			}
-			c.network.hosts["192.0.2.5"], c.network.hosts["192.0.2.10"] = host{says, nil}, host{factsOf("WIN-A"), nil}
+			c.network.hosts["192.0.2.5"], c.network.hosts["192.0.2.10"] = host{claim, nil}, host{factsOf("WIN-A"), nil}
 			for _, address := range []string{"172.30.0.1", "10.132.3.4", "192.0.2.100"} {
 				c.network.hosts[address] = host{factsOf("WIN-A"), nil}
 			}
@@ -116,7 +117,7 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 // TestAnEntryThatIsANameIsReachedAtItsAddress: the host may write into the DNS that its name is at any address.
 func TestAnEntryThatIsANameIsReachedAtItsAddress(t *testing.T) {
 	const name, address = "host.example.com", "192.0.2.8"
-	for says, tt := range map[string]struct {
+	for claim, tt := range map[string]struct {
 		change  func(*cluster)
 		refused string
 		asked   []string
@@ -130,7 +131,7 @@ func TestAnEntryThatIsANameIsReachedAtItsAddress(t *testing.T) {
 			change: func(c *cluster) { c.resolver["api-int.example.com"] = []string{address} }, asked: []string{name, name}, refused: "does not have the address",
 		},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(claim, func(t *testing.T) {
 			c := newCluster(t)
 			c.inputs.All[0].Address, c.inputs.All[0].Addresses = name, []string{address}
 			c.resolver[name] = []string{address}

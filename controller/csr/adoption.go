@@ -15,7 +15,7 @@ import (
 	"wmco/controller/gather"
 )
 
-// withResolvedNames returns what is known, with what the resolver says of a host whose Node waits for adoption in the
+// withResolvedNames returns the known facts, with the resolver's answers for a host whose Node waits for adoption in
 // place of facts: such a host is not reached. It reports whether the resolver gives the entry the name of the Node,
 // without which nothing connects the two but what the Node reports.
 func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known,
@@ -31,7 +31,7 @@ func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k
 	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOfNode(name, h.Name) }) {
 		return k, false, nil
 	}
-	// Its addresses are those that the resolver says: so are those of the API server and of routes.
+	// Its addresses are those of the resolver: so are those of the API server and of routes.
 	k.Reserved = append(slices.Clip(k.Reserved), a.resolveReserved(ctx, reserved)...)
 	h.Facts, h.Reached = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}, h.Lookups
 	k.Hosts = slices.Clone(k.Hosts)

@@ -109,7 +109,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
-		// A node with a record is judged by what its host says, whatever its Node says now.
+		// A node with a record is judged by its host's answer, whatever its Node has now.
 		if _, recorded := inputs.Records.RecordOfNode(v.Host.Name); !recorded {
 			by, ok, err := a.withResolvedNames(ctx, v.Host, known, inputs.Reserved)
 			if err != nil {
@@ -158,8 +158,8 @@ func (a *Approver) requeueAsk(csr certificatesv1.CertificateSigningRequest) time
 // lookLimit is the longest time between two looks at a request that is not approved.
 const lookLimit = time.Hour
 
-// requeueUnapproved returns when to look again at a request that is not approved: what is wrong may be fixed by then.
-// Old ones are looked at less and less often, because each look may cost a question to the host, and anybody with the
+// requeueUnapproved returns when to look again at a request that is not approved: the problem may be fixed by then.
+// Old ones are looked at less and less often, because each look may cost a question to the host, and whoever has the
 // bootstrap token can make many.
 func (a *Approver) requeueUnapproved(csr certificatesv1.CertificateSigningRequest,
 	v certificates.Verdict) time.Duration {
@@ -280,7 +280,7 @@ func (a *Approver) checkAdmissionPolicy(ctx context.Context) error {
 	return nil
 }
 
-// executeVerdict does what the verdict says.
+// executeVerdict carries out the verdict.
 func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
@@ -306,7 +306,7 @@ func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.Certi
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: certificates.ApprovalReason,
 		Message: "the request is that of " + v.Host.ID(),
 	})
-	// The resourceVersion that was read goes along: what was judged is what is approved.
+	// The resourceVersion that was read goes along: the judged request is the approved one.
 	if err := a.Client.SubResource("approval").Update(ctx, csr); err != nil {
 		if apierrors.IsConflict(err) {
 			return err

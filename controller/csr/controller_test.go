@@ -157,7 +157,7 @@ func TestRequests(t *testing.T) {
 				c.objects, c.resolver["192.0.2.5"] = []client.Object{node("win-a", "windows", waiting)}, []string{"win-b.example.com."}
 			},
 		},
-		"a node that waits for adoption and asks for more than the resolver says": {
+		"a node that waits for adoption and asks for more than the resolver gives": {
 			request: serving("win-a", "192.0.2.77"), again: retryAsk, asked: 1,
 			change: func(_ *testing.T, c *cluster) {
 				c.inputs.All[0].ClaimedBy, c.network.hosts = "win-a", nil
@@ -171,7 +171,7 @@ func TestRequests(t *testing.T) {
 				c.objects, c.resolver["192.0.2.5"] = []client.Object{node("win-a", "windows", nil)}, []string{"win-a"}
 			},
 		},
-		"a recorded host is asked, whatever its Node says and the resolver": {
+		"a recorded host is asked, whatever its Node and the resolver have": {
 			request: serving("win-a", "192.0.2.5"), again: retryAsk, asked: 1,
 			change: func(_ *testing.T, c *cluster) {
 				c.records, c.network.hosts = []record.Record{{Entry: "192.0.2.5", Node: "win-a"}}, nil
@@ -309,10 +309,10 @@ func TestNodesAreListedInParts(t *testing.T) {
 		listed++
 		return nil
 	}})
-	_, said, err := a.reconcile(t)
+	_, notes, err := a.reconcile(t)
 	must(t, err)
-	if listed != len(parts) || a.approved(t) || !strings.Contains(strings.Join(said, " "), "a Node of this name exists") {
-		t.Errorf("%d lists, approved %t: %q", listed, a.approved(t), said)
+	if listed != len(parts) || a.approved(t) || !strings.Contains(strings.Join(notes, " "), "a Node of this name exists") {
+		t.Errorf("%d lists, approved %t: %q", listed, a.approved(t), notes)
 	}
 }
 

@@ -88,7 +88,7 @@ func addNodes(nodes []clusterNode, inputs *desired.Hosts, k *certificates.Known)
 	}
 }
 
-// reachAddresses returns those of the addresses at which a host is reached that has said its name. They are what it
+// reachAddresses returns those of the addresses at which a host is reached that has given its name. They are what it
 // asks for besides its entry, also what the resolver gives its entry: a host may write its own record in the DNS. Where
 // it does not answer under its pinned key, the address is not its own.
 func (a *Approver) reachAddresses(ctx context.Context, inputs *desired.Hosts, node render.Node, name string,
@@ -125,7 +125,7 @@ var errNotPinned = errors.New("its host key is not in its record yet")
 const routeLabel = "console-openshift-console."
 
 // resolveReserved returns the addresses that the resolver gives the names of the API server and of routes: where the
-// load balancers are not the cluster's own, nothing else says them.
+// load balancers are not the cluster's own, nothing else has them.
 func (a *Approver) resolveReserved(ctx context.Context, r gather.Reserved) []string {
 	names := slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool {
 		_, err := netip.ParseAddr(name)

@@ -65,11 +65,11 @@ func (n *network) answer(t remote.Target, c remote.Command) error {
 	if !ok {
 		return &remote.UnreachableError{Target: t, Phase: remote.PhaseDial, Err: errors.New("connection refused")}
 	}
-	var says any = h.facts
+	var reply any = h.facts
 	if strings.Contains(c.Line, "pending-key") {
-		says = remote.PendingKey{PublicKey: h.key}
+		reply = remote.PendingKey{PublicKey: h.key}
 	}
-	text, err := json.Marshal(says)
+	text, err := json.Marshal(reply)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func cloud(node string) ask {
 	return ask{certificatesv1.KubeAPIServerClientSignerName, "system:node:" + node, user + ":" + node, user + "s", certificatesv1.UsageClientAuth, nil}
 }
 
-// cluster is what a request is judged by: the operator's inputs, what is in the cluster, and what hosts and the resolver answer.
+// cluster has everything that a request is judged by: the operator's inputs, the cluster's objects, and answers of hosts and the resolver.
 type cluster struct {
 	inputs   desired.Hosts
 	records  []record.Record
@@ -197,7 +197,7 @@ func factsOf(name string, addresses ...string) bundle.Facts {
 	return bundle.Facts{Schema: bundle.FactsSchema, HostName: name, Addresses: addresses, OSBuild: "10.0.20348"}
 }
 
-// reached says that this process has seen the hosts before, so that it knows what they call themselves.
+// reached makes this process have seen the hosts before, so that it knows what they call themselves.
 func (c *cluster) reached(t testing.TB, h *hosts.Hosts) {
 	t.Helper()
 	for _, n := range c.inputs.All {

@@ -17,15 +17,15 @@ func IsAdoptionWanted(s render.Settings, annotations map[string]string) bool {
 	return s.Adoption == render.AdoptionRollout || annotations[published.AdoptAnnotation] == published.AdoptTrue
 }
 
-// AdoptFix says how a node of another operator is adopted.
+// AdoptFix returns how a node of another operator is adopted.
 func AdoptFix(node string) string {
 	return "adopt it: wmco adopt " + node + ", or oc annotate node " + node + " " + published.AdoptAnnotation + "=" +
 		published.AdoptTrue + "; see docs/takeover.md"
 }
 
-// explainAdoption says of a node whose adoption is wanted what keeps it from that: to ask for it again changes nothing.
-// Which Node a host is, the operator knows when the host has said so; before, it says of the host at the address what
-// is wrong. Its row stays: a Node can claim any address.
+// explainAdoption explains what keeps a node from its wanted adoption: to ask for it again changes nothing.
+// Which Node a host is, the operator knows from the host's answer; before, it reports the problem of the host at the
+// address. Its row stays: a Node can claim any address.
 func (r *Row) explainAdoption(node windowsnode.Node, hosts []status.Host) {
 	i := slices.IndexFunc(hosts, func(h status.Host) bool {
 		isAt := func(a corev1.NodeAddress) bool { return a.Address == h.Address }

@@ -21,7 +21,7 @@ func settingsOf(text string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": "windows-machine-config"}, "data": map[string]any{"config.yaml": text}}
 }
 
-// TestWhatKeepsAWantedAdoptionIsSaid: to ask for it again is no advice. What the operator says of the host at the address is.
+// TestWhatKeepsAWantedAdoptionIsSaid: to ask for it again is no advice. The operator's report about the host at the address is.
 func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 	refuses := status.Host{Name: "10.0.0.7", Address: "10.0.0.7", State: nodestate.Degraded, Reason: "LoginRefused", Message: "the host refuses the key", Fix: "add the key"}
 	waits := status.Host{Name: "10.0.0.7", Address: "10.0.0.7", Node: "win-a", State: nodestate.Waiting, Reason: ReasonWaitingForAdoption, Message: "it waits", Fix: AdoptFix("win-a")}
@@ -49,8 +49,8 @@ func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 			if c.annotation != "" {
 				n.Annotations[published.AdoptAnnotation] = c.annotation
 			}
-			said := status.Status{Hosts: []status.Host{c.host}}
-			f, findings, err := Read(t.Context(), readerOf(t, n, said, settingsOf(c.settings)), "n", now())
+			fromOperator := status.Status{Hosts: []status.Host{c.host}}
+			f, findings, err := Read(t.Context(), readerOf(t, n, fromOperator, settingsOf(c.settings)), "n", now())
 			if err != nil || len(findings) > 0 || len(f.Nodes) != 1 {
 				t.Fatalf("%v, %+v, %+v", err, findings, f)
 			}
@@ -66,13 +66,13 @@ func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 }
 
 // readerOf reads these objects of a cluster.
-func readerOf(t *testing.T, node corev1.Node, said status.Status, settings map[string]any) objects.Reader {
+func readerOf(t *testing.T, node corev1.Node, fromOperator status.Status, settings map[string]any) objects.Reader {
 	t.Helper()
 	dir := t.TempDir()
 	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
 	for name, o := range map[string]any{
 		"node": node, "settings": settings,
-		"status": map[string]any{"apiVersion": status.Group + "/" + status.Version, "kind": status.Kind, "metadata": map[string]any{"namespace": "n", "name": status.Name}, "status": said},
+		"status": map[string]any{"apiVersion": status.Group + "/" + status.Version, "kind": status.Kind, "metadata": map[string]any{"namespace": "n", "name": status.Name}, "status": fromOperator},
 	} {
 		text, err := json.Marshal(o)
 		if err == nil {

@@ -11,8 +11,8 @@ import (
 	"wmco/controller/status"
 )
 
-// IsDone reports whether every node has what is wanted and is Ready, no host waits, and the operator works and says
-// that it is Ready. Of some nodes or hosts alone, the operator may be busy with others.
+// IsDone reports whether every node has its wanted bundle and is Ready, no host waits, and the operator works and
+// is Ready. Of some nodes or hosts alone, the operator may be busy with others.
 func (f Fleet) IsDone() bool {
 	return f.Operator.Problem == "" && f.isReady() && len(f.Hosts) == 0 &&
 		!slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
@@ -47,7 +47,7 @@ func (f Fleet) Problems() []metav1.Condition {
 }
 
 // Others are the hosts that their node's row does not explain: those without a node, and those about which the operator
-// says something else, such as a removal that is stuck or what is being done on its host.
+// reports something else, such as a removal that is stuck or the current work on its host.
 func (f Fleet) Others() []status.Host {
 	return slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
 		return slices.ContainsFunc(f.Nodes, func(r Row) bool {
@@ -60,7 +60,7 @@ func (f Fleet) Others() []status.Host {
 // Turns returns the turns of a node in rollouts, the latest first.
 func (f Fleet) Turns(node string) []plan.Turn { return f.turns[node] }
 
-// isLeft reports whether a node does not have what is wanted, or is a canary that is still observed.
+// isLeft reports whether a node does not have its wanted bundle, or is a canary that is still observed.
 func isLeft(s plan.Status) bool { return s.Phase != plan.PhaseUpdated }
 
 // SamePlace are nodes that are in the same place of a rollout.
@@ -69,7 +69,7 @@ type SamePlace struct {
 	Names []string
 }
 
-// Left returns the nodes that do not have what is wanted, those with the same message together. That nothing is
+// Left returns the nodes that do not have their wanted bundle, those with the same message together. That nothing is
 // published for a node is in its row.
 func (r Rollout) Left() []SamePlace {
 	var list []SamePlace

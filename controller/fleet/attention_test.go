@@ -11,7 +11,7 @@ import (
 	"wmco/controller/status"
 )
 
-// TestDoneFollowsReady: what the operator says of all, unless some nodes alone are asked for. Warnings and other hints decide nothing.
+// TestDoneFollowsReady: the operator's report about all, unless some nodes alone are asked for. Warnings and other hints decide nothing.
 func TestDoneFollowsReady(t *testing.T) {
 	condition := func(of string, s metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{Type: of, Status: s}
@@ -39,7 +39,7 @@ func TestDoneFollowsReady(t *testing.T) {
 	}
 }
 
-// TestHintsComeLast of what is wrong.
+// TestHintsComeLast of the problems.
 func TestHintsComeLast(t *testing.T) {
 	f := Fleet{Conditions: []metav1.Condition{{Type: status.InputsClean, Status: metav1.ConditionFalse}, {Type: status.ClocksAgree, Status: metav1.ConditionFalse}, {Type: status.InputsAccepted, Status: metav1.ConditionFalse}, {Type: status.Published, Status: metav1.ConditionUnknown}}}
 	var types []string

@@ -1,8 +1,8 @@
 // Package fleet computes the state of each Windows node and of the rollout from cluster objects alone.
 //
 //	Nodes (annotations, conditions) --Read--> a row for each node: desired, applied, state, since when, why, what to do
-//	WindowsNodesStatus ----------------|      conditions: what the operator says about all of them
-//	settings (ConfigMap) --------------'      rollout: how many nodes have what is wanted, whose turn it is, what the others wait for
+//	WindowsNodesStatus ----------------|      conditions: the operator's report about all of them
+//	settings (ConfigMap) --------------'      rollout: how many nodes are updated, which are being updated, what the others wait for
 //
 // It asks no node and reads no Secret.
 package fleet
@@ -58,13 +58,13 @@ type Row struct {
 	Applied bundle.Digest          `json:"applied,omitempty"`
 	// Since is when the condition of the node agent last changed, zero where there is none.
 	Since time.Time `json:"since,omitzero"`
-	// Reason is the state of the agent's report, Message what it says, and Fix what to do.
+	// Reason is the state of the agent's report, Message its text, and Fix what to do.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Fix     string `json:"fix,omitempty"`
 	// Log is the end of the log of the service because of which the published bundle was rolled back.
 	Log bundle.LogTail `json:"log,omitzero"`
-	// MaxImpact is what is allowed for the published bundle, Impact what the node would need where that is more.
+	// MaxImpact is the impact allowed for the published bundle, Impact what the node would need where that is more.
 	MaxImpact bundle.Impact `json:"maxImpact,omitempty"`
 	Impact    bundle.Impact `json:"impact,omitempty"`
 	// Missing are executables that are not on the host, RebootPending what takes effect with its next boot.
@@ -86,9 +86,9 @@ type Row struct {
 
 // Fleet are the Windows nodes of a cluster.
 type Fleet struct {
-	// Operator is what is known of the operator itself.
+	// Operator is the state of the operator itself.
 	Operator Operator `json:"operator,omitzero"`
-	// Conditions are what the operator says about all nodes; none where the cluster does not serve the kind or the user
+	// Conditions are the operator's report about all nodes; none where the cluster does not serve the kind or the user
 	// may not read it.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Nodes are sorted by name.
@@ -97,7 +97,7 @@ type Fleet struct {
 	// being removed. MoreHosts is how many it has left out.
 	Hosts     []status.Host `json:"hosts,omitempty"`
 	MoreHosts int           `json:"moreHosts,omitempty"`
-	// Rollout is where the last change of what is wanted is.
+	// Rollout is the progress of the last change.
 	Rollout Rollout `json:"rollout,omitzero"`
 	// turns and labels are those of all nodes, by name.
 	turns  map[string][]plan.Turn
@@ -106,7 +106,7 @@ type Fleet struct {
 	partial bool
 }
 
-// Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be
+// Read reads the Windows nodes and the operator's status in the namespace. Findings are about objects that cannot be
 // read.
 func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time) (Fleet, bundle.Findings, error) {
 	set, err := r.Read(ctx, Wants(namespace))
@@ -120,9 +120,9 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		}
 	}
 	slices.SortFunc(all.nodes, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
-	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, Hosts: all.said.Hosts, turns: map[string][]plan.Turn{},
+	f := Fleet{Conditions: all.fromOperator.Conditions, Nodes: []Row{}, Hosts: all.fromOperator.Hosts, turns: map[string][]plan.Turn{},
 		labels: map[string]labels.Set{}}
-	if n := all.said.HostsWaiting; n != nil {
+	if n := all.fromOperator.HostsWaiting; n != nil {
 		f.MoreHosts = max(0, *n-len(f.Hosts))
 	}
 	settings, note := all.decodeSettings()
@@ -138,7 +138,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		f.turns[node.Name] = plan.TurnHistory(plan.ObserveNode(node, node.Desired, node.DesiredError))
 	}
 	for i := range f.Nodes {
-		for _, refused := range all.said.Refused {
+		for _, refused := range all.fromOperator.Refused {
 			if refused.Node == f.Nodes[i].Node {
 				f.Nodes[i].Refuse(refused)
 			}
@@ -187,16 +187,16 @@ func DecodeNode(o objects.Object) (windowsnode.Node, error) {
 
 // read is what was read.
 type read struct {
-	nodes    []windowsnode.Node
-	said     status.Status
-	settings corev1.ConfigMap
-	lease    *coordinationv1.Lease
+	nodes        []windowsnode.Node
+	fromOperator status.Status
+	settings     corev1.ConfigMap
+	lease        *coordinationv1.Lease
 }
 
 func (r *read) add(o objects.Object) (err error) {
 	switch o.Kind {
 	case status.Kind:
-		r.said, err = status.Decode(o.JSON)
+		r.fromOperator, err = status.Decode(o.JSON)
 	case "Lease":
 		if err = json.Unmarshal(o.JSON, &r.lease); err != nil {
 			return fmt.Errorf("reading %s: %w", o.Ref, err)
@@ -213,7 +213,7 @@ func (r *read) add(o objects.Object) (err error) {
 	return err
 }
 
-// decodeSettings returns the settings, and says where they are not those of the object.
+// decodeSettings returns the settings, and a note where they are not those of the object.
 func (r *read) decodeSettings() (render.Settings, string) {
 	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey],
 		bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})

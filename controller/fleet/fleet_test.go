@@ -96,9 +96,9 @@ func TestStates(t *testing.T) {
 	if got := stageOf(windowsnode.Decode(node(t, nil, now()))); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)
 	}
-	said := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
-	for state, want := range map[published.State]bundle.LogTail{published.StateRolledBack: said, published.StateFailed: said, published.StateApplied: {}} {
-		got := Of(windowsnode.Decode(node(t, &published.Report{State: state, Desired: wanted, Log: said}, now())), windowsnode.SilenceByKubelet)
+	tail := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
+	for state, want := range map[published.State]bundle.LogTail{published.StateRolledBack: tail, published.StateFailed: tail, published.StateApplied: {}} {
+		got := Of(windowsnode.Decode(node(t, &published.Report{State: state, Desired: wanted, Log: tail}, now())), windowsnode.SilenceByKubelet)
 		if diff := cmp.Diff(want, got.Log); diff != "" {
 			t.Errorf("the log of a service, %s (-want +got):\n%s", state, diff)
 		}
@@ -193,7 +193,7 @@ func TestARemovalThatIsStuckHasItsRow(t *testing.T) {
 		{"the node is updated", row(nodestate.Updated, "Applied"), host(nodestate.Degraded, "LoginRefused"), 1},
 		{"the node is degraded too", row(nodestate.Degraded, "Failed"), host(nodestate.Degraded, "LoginRefused"), 1},
 		{"the node waits for a boot, the removal for its pods", row(nodestate.Waiting, "RebootPending"), host(nodestate.Waiting, "DrainBlocked"), 1},
-		{"the row says it", row(nodestate.Degraded, "RolledBack"), host(nodestate.Degraded, "RolledBack"), 0},
+		{"the row has it", row(nodestate.Degraded, "RolledBack"), host(nodestate.Degraded, "RolledBack"), 0},
 		{"a host that joins", row(nodestate.Joining, "Unpublished"), host(nodestate.Joining, "Joining"), 0},
 	} {
 		if got := (Fleet{Nodes: []Row{c.row}, Hosts: []status.Host{c.host}}).Others(); len(got) != c.want {

@@ -17,15 +17,15 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// Operator is what is known of the operator itself.
+// Operator is the state of the operator itself.
 type Operator struct {
 	// Heard is when it last renewed its Lease; zero where that is not known.
 	Heard time.Time `json:"heard,omitzero"`
-	// Problem says that it is silent or absent: what else is said may be of earlier. It is empty while the operator
+	// Problem means that it is silent or absent: all else may be outdated. It is empty while the operator
 	// works, and where that is not known.
 	Problem string `json:"problem,omitempty"`
 	Fix     string `json:"fix,omitempty"`
-	// Note says why it is not known.
+	// Note is why it is not known.
 	Note string `json:"note,omitempty"`
 }
 
@@ -50,7 +50,7 @@ func operatorOf(lease *coordinationv1.Lease, namespace string, now time.Time) Op
 		lasts = time.Duration(*s) * time.Second
 	}
 	if silent := now.Sub(o.Heard); !o.Heard.IsZero() && silent > lasts+heartbeat.Tolerance {
-		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: what it says here is of then",
+		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: its status here is outdated",
 			namespace, duration.HumanDuration(silent))
 		o.Fix = fmt.Sprintf("look at its Pods and their logs: oc -n %s get deployment,pods,lease", namespace)
 	}
@@ -69,10 +69,10 @@ func (f *Fleet) NoteAbsence(namespace string) {
 	}
 }
 
-// longestSaid is how much of what a kubelet says about itself is shown, in bytes.
+// longestSaid is how much text of a kubelet about itself is shown, in bytes.
 const longestSaid = 200
 
-// noteReady says whether the Node is Ready. Of a node that is updated nothing else would be said.
+// noteReady notes whether the Node is Ready. A node that is updated has no other message.
 func (r *Row) noteReady(node windowsnode.Node) {
 	c := node.KubeletCondition
 	if r.Ready = c.Status; r.IsReady() || r.State != nodestate.Updated || r.Fix != "" {

@@ -14,7 +14,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// TestWhenTheOperatorIsSilent: its Lease says so, whoever holds it.
+// TestWhenTheOperatorIsSilent: its Lease shows it, whoever holds it.
 func TestWhenTheOperatorIsSilent(t *testing.T) {
 	lease := func(renewed time.Duration, lasts int32) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &lasts, RenewTime: &metav1.MicroTime{Time: now().Add(-renewed)}}}
@@ -52,7 +52,7 @@ func TestAnOperatorIsAbsentOnlyWhereItHasSaidNothing(t *testing.T) {
 		absent bool
 	}{
 		"neither a Lease nor a word": {Fleet{}, true},
-		"it has said something":      {Fleet{Conditions: []metav1.Condition{{Type: "Published", Status: metav1.ConditionTrue}}}, false},
+		"it has a condition":         {Fleet{Conditions: []metav1.Condition{{Type: "Published", Status: metav1.ConditionTrue}}}, false},
 		"it has a Lease":             {Fleet{Operator: Operator{Heard: now()}}, false},
 		"the Lease may not be read":  {Fleet{Operator: Operator{Note: "it is not known"}}, false},
 	} {
@@ -64,14 +64,14 @@ func TestAnOperatorIsAbsentOnlyWhereItHasSaidNothing(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsNotReady is explained where nothing else is said about it.
+// TestANodeThatIsNotReady is explained where it has no other message.
 func TestANodeThatIsNotReady(t *testing.T) {
 	wanted := desired(t).Bundle
 	for _, c := range []struct {
 		name   string
 		status corev1.ConditionStatus
 		state  published.State
-		// message is said, done is the fleet of the node.
+		// message is the expected one, done is the fleet of the node.
 		message string
 		done    bool
 	}{

@@ -15,8 +15,8 @@ import (
 	"wmco/render"
 )
 
-// Rollout is how far the nodes are on their way to what is wanted. It is judged by the rules that the operator decides
-// by, from what stands on the Nodes: the bundle that is wanted for a node whose turn has not come is not known, only
+// Rollout is how far the nodes are on their way to their wanted bundles. It is judged by the rules that the operator decides
+// by, from the annotations of the Nodes: the wanted bundle of a waiting node is not known, only
 // that there is one.
 type Rollout struct {
 	plan.Summary
@@ -26,7 +26,7 @@ type Rollout struct {
 	// if Unmeasured holds impacts, of which no turn is known, or if nodes are left behind.
 	TakesSeconds int64           `json:"takesSeconds,omitempty"`
 	Unmeasured   []bundle.Impact `json:"unmeasured,omitempty"`
-	// Note says what could not be read.
+	// Note is what could not be read.
 	Note string `json:"note,omitempty"`
 }
 
@@ -60,9 +60,9 @@ func PolicyAt(s render.Settings, now time.Time) plan.Policy {
 	return p
 }
 
-// rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
-func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
-	c := meta.FindStatusCondition(said, status.RolledOut)
+// rolling returns where the rollout is. The operator's report wins: it has rendered the wanted bundles.
+func rolling(nodes []windowsnode.Node, policy plan.Policy, reported []metav1.Condition, now time.Time) Rollout {
+	c := meta.FindStatusCondition(reported, status.RolledOut)
 	f := plan.ElapsedByStamps(plan.Fleet{Policy: policy, Now: now,
 		Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
 	next := plan.NextSteps(f)
@@ -77,7 +77,7 @@ func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Conditi
 	return r
 }
 
-// observed reads the Nodes, and infers what is wanted for each. Pending is true if the operator says that nodes wait.
+// observed reads the Nodes, and infers the wanted bundle of each. Pending is true if the operator reports that nodes wait.
 func observed(nodes []windowsnode.Node, pending bool) []plan.Node {
 	list := make([]plan.Node, len(nodes))
 	layers := make([]bundle.Digest, len(nodes))

@@ -72,7 +72,7 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	return r
 }
 
-// stageOf returns the stage of what is published for a node; empty where that is not known.
+// stageOf returns the stage of a node's published bundle; empty where that is not known.
 func stageOf(node windowsnode.Node) bundle.Stage {
 	if node.DesiredError != nil {
 		return ""
@@ -86,7 +86,7 @@ func stageOf(node windowsnode.Node) bundle.Stage {
 
 const agentFix = `check the service windows-instance-config-daemon on the host, and its log under C:\var\log\wicd`
 
-// readReport copies what the agent says. It reports whether it says anything.
+// readReport copies the agent's report. It reports whether there is one.
 func (r *Row) readReport(node windowsnode.Node) bool {
 	r.Since, r.Reported = node.AgentCondition.LastTransitionTime.UTC(), node.AgentCondition.LastHeartbeatTime.UTC()
 	if node.ReportError != nil {

@@ -23,7 +23,7 @@ const (
 const notInAccounts = `"/\[]:;|=,+*?<>@`
 
 // checkAccount returns an error for a name that no Windows account can have, in one of its three forms: user,
-// DOMAIN\user and user@domain. Which of the others exist, the host says. A name that begins with a dash would be an
+// DOMAIN\user and user@domain. Which of the others exist, only the host knows. A name that begins with a dash would be an
 // option of ssh in a command that a person types or copies. The messages show no text of the name but the character
 // that is wrong.
 func checkAccount(name string) error {

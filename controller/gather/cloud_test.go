@@ -89,7 +89,7 @@ func TestTheIdentityOfAzureIsReadWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestCredentialProvidersOfOtherCloudsAreNoted: what is wrong with a file that no Windows node reads refuses nothing.
+// TestCredentialProvidersOfOtherCloudsAreNoted: errors in a file that no Windows node reads refuse nothing.
 func TestCredentialProvidersOfOtherCloudsAreNoted(t *testing.T) {
 	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
 	for file, want := range map[string]map[string]string{

@@ -39,7 +39,7 @@ func (g *gatherer) readInfrastructure() configv1.Infrastructure {
 	return infra
 }
 
-// clusterHostedDNS says where the name of the API server is in a DNS that each node of Linux runs for itself, and no
+// clusterHostedDNS notes that the name of the API server is in a DNS that each node of Linux runs for itself, and no
 // host of Windows can ask (github.com/openshift/machine-config-operator, templates/common/cloud-platform-alt-dns).
 func (g *gatherer) clusterHostedDNS(s configv1.PlatformStatus) {
 	var field string

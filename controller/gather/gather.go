@@ -36,7 +36,7 @@ type Options struct {
 	Environment map[string]string
 	// Facts are the facts that hosts report, matched to nodes by address.
 	Facts []bundle.Facts
-	// Lookups are what the resolver of a running operator says about the names in windows-instances, by name. It makes
+	// Lookups are the answers of a running operator's resolver for the names in windows-instances, by name. It makes
 	// one host of an entry by name and another by address. Names that were not looked up are not judged.
 	Lookups map[string]Lookup
 	// Records say which host each Node is. Nil is for those who only look: Nodes are matched to hosts by the addresses
@@ -103,7 +103,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	}, nil
 }
 
-// resolveWantedObjects returns what is read: for those who only look, the install config and what Windows nodes ignore
+// resolveWantedObjects returns the objects to read: for read-only programs, the install config and objects that Windows nodes ignore
 // too.
 func (o Options) resolveWantedObjects() []objects.Want {
 	wants := wantedObjects(o.Namespace)
@@ -116,11 +116,11 @@ func (o Options) resolveWantedObjects() []objects.Want {
 	return slices.Concat(wants, []objects.Want{installConfigWant()}, ignored.WantedObjects())
 }
 
-// isOptional reports whether a finding is about an object without which, or whatever it says, nodes get the same.
+// isOptional reports whether a finding is about an object that does not affect nodes.
 func isOptional(f bundle.Finding) bool { return isAboutInstallConfig(f) || isAboutIgnored(f) }
 
-// isAboutInstallConfig reports whether a finding says that the install config cannot be read. Who needs it says that it
-// is missing.
+// isAboutInstallConfig reports whether a finding is that the install config cannot be read. A missing one is reported by
+// the part that needs it.
 func isAboutInstallConfig(f bundle.Finding) bool {
 	return f.Object.Kind == "ConfigMap" && f.Object.Namespace == installConfigPlace().namespace
 }
@@ -155,7 +155,7 @@ func (g *gatherer) holdMachines() {
 	g.machinesRefused = true
 	f := &g.findings[i]
 	f.Severity, f.Reason = bundle.SeverityWarning, reason.MachinesRefused
-	f.Message += ": hosts of Machines wait, and their nodes keep what is published for them"
+	f.Message += ": hosts of Machines wait, and their nodes keep their published bundles"
 }
 
 func (g *gatherer) addFinding(severity bundle.Severity, why string, f bundle.Finding) {

@@ -13,8 +13,8 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// reportIgnored says what the inputs ask of nodes and Windows nodes do not do. The operator does not read these objects
-// here: it says the same in its condition NodeSettingsFollowed.
+// reportIgnored lists settings of nodes that Windows nodes ignore. The operator does not read these objects
+// here: it reports the same in its condition NodeSettingsFollowed.
 func (g *gatherer) reportIgnored() {
 	if g.options.Records != nil {
 		return
@@ -44,7 +44,7 @@ func asUnstructured(o objects.Object) (u unstructured.Unstructured, ok bool) {
 	return u, json.Unmarshal(o.JSON, &u.Object) == nil
 }
 
-// isAboutIgnored reports whether a finding says that an object cannot be read which Windows nodes ignore in any case:
+// isAboutIgnored reports whether a finding is that an object cannot be read which Windows nodes ignore in any case:
 // it must not refuse the inputs. Documents that were skipped, because their kind is written in another way, stay
 // findings.
 func isAboutIgnored(f bundle.Finding) bool {

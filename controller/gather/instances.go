@@ -17,7 +17,7 @@ import (
 	"wmco/render"
 )
 
-// Instance is one entry of windows-instances, and what is said about it. One entry never concerns another, unless both
+// Instance is one entry of windows-instances, and its findings. One entry never concerns another, unless both
 // are the same host.
 type Instance struct {
 	// Address is the key of the entry, Username the account, empty where the entry has none that is valid.
@@ -31,7 +31,7 @@ type Instance struct {
 	Finding bundle.Finding
 }
 
-// Lookup is what a resolver says about the name of an instance.
+// Lookup is a resolver's answer for the name of an instance.
 type Lookup struct {
 	Addresses []netip.Addr
 	// Problem is why there is no answer, empty if there is one.
@@ -199,7 +199,7 @@ func isHexadecimal(part string) bool {
 	return ok && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// checkNumbers says why an address that looks numeric is not an IPv4 address.
+// checkNumbers returns why an address that looks numeric is not an IPv4 address.
 func checkNumbers(address string) error {
 	numbers := strings.Split(address, ".")
 	if slices.ContainsFunc(numbers, func(n string) bool { return n != "" && !isNumber(n) }) {

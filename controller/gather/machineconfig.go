@@ -50,7 +50,7 @@ func (g *gatherer) machineConfig() {
 	}
 }
 
-// releaseVersion is the annotation in which the machine-config-operator says for which version of the cluster it has
+// releaseVersion is the annotation in which the machine-config-operator notes for which version of the cluster it has
 // rendered a MachineConfig.
 const releaseVersion = "machineconfiguration.openshift.io/release-image-version"
 
@@ -187,8 +187,8 @@ func parseNamedFlags(command string, names []string) map[string]string {
 	return flags
 }
 
-// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides. What is wrong with one that no Windows
-// node uses refuses nothing.
+// ignitionFile reads a file that Windows nodes share with Linux nodes, or that describes Linux nodes. Errors in one that no Windows node
+// uses refuse nothing.
 func (g *gatherer) ignitionFile(f ignition.File) {
 	name, isProvider := strings.CutPrefix(f.Path, dirCredentialProviders)
 	own := isProvider && name == render.ProviderFile(g.cluster.Platform)

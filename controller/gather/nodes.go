@@ -211,7 +211,7 @@ func addressesAndNames(n render.Node) []string {
 	return list
 }
 
-// describeAddressOwner says which host has the address of an entry, and what to do.
+// describeAddressOwner names the host that has the address of an entry, and what to do.
 func describeAddressOwner(n render.Node) advice {
 	switch {
 	case n.Backing != render.BackingMachine:
@@ -222,7 +222,7 @@ func describeAddressOwner(n render.Node) advice {
 	case n.Ending:
 		return advice{
 			"is an address of Machine " + n.MachineName + ", which has failed or is being deleted",
-			"wait until the Machine is gone; delete it if it has failed",
+			"wait until the Machine is deleted; delete it if it has failed",
 		}
 	}
 	return advice{
@@ -231,7 +231,7 @@ func describeAddressOwner(n render.Node) advice {
 	}
 }
 
-// advice is what is wrong and what to do.
+// advice is a problem and its fix.
 type advice struct{ message, fix string }
 
 // instanceTaken skips an entry. Of its findings, this one is kept.
@@ -319,7 +319,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 	return list
 }
 
-// entryOf returns the entry of windows-instances that a Node says it joined by.
+// entryOf returns the entry of windows-instances in a Node's annotation.
 func entryOf(node corev1.Node) string {
 	if node.Labels[published.InstanceLabel] != "true" {
 		return ""

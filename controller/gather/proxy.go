@@ -28,7 +28,7 @@ func installConfigWant() objects.Want {
 	return objects.Want{Version: "v1", Kind: p.kind, Namespace: p.namespace, Names: []string{p.name}}
 }
 
-// everyIPv4 is a machine network of an install config that says nothing.
+// everyIPv4 is the machine network of an install config without one.
 const everyIPv4 = "0.0.0.0/0"
 
 // metadataService is where machines of a cloud ask who they are; wireServer the same of Azure's clouds that are not the
@@ -93,7 +93,7 @@ func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 }
 
 // noProxy returns the list that the network operator makes of the user's, what the machine networks are known from, and
-// what is missing for it (openshift/cluster-network-operator, pkg/util/proxyconfig).
+// missing inputs (openshift/cluster-network-operator, pkg/util/proxyconfig).
 func (g *gatherer) noProxy(user string) (list, from string, missing []string) {
 	if user == "*" {
 		return user, "spec", nil

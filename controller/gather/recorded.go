@@ -28,7 +28,7 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 		if !known || !listed {
 			list = append(list, withoutHost(described, r))
 			i = len(list) - 1
-			if g.machinesRefused && r.Machine != "" { // the Machine may be there: what it says is not known, and some of it is in the bundle
+			if g.machinesRefused && r.Machine != "" { // the Machine may be there: its fields are unknown, and some of them are in the bundle
 				list[i].Unconfirmed = true
 			}
 		}

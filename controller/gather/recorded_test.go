@@ -49,7 +49,7 @@ func nodeSaying(t *testing.T, name, uid string, addresses ...string) objects.Obj
 		name, uid, annotationInstance, published.ReportAnnotation, report, internal(addresses)))
 }
 
-// TestRecordsSayWhichHostANodeIs: what a Node says about itself does not.
+// TestRecordsSayWhichHostANodeIs: fields of a Node do not.
 func TestRecordsSayWhichHostANodeIs(t *testing.T) {
 	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u","Win.example.com":"username=u"}}`)
 	of := func(id record.ID, node, uid string) record.Record {
@@ -148,7 +148,7 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 	}
 }
 
-// TestAnEntryWithANameOfAMachine is not used: what resolves the name says nothing else.
+// TestAnEntryWithANameOfAMachine is not used: the resolver gives no other host.
 func TestAnEntryWithANameOfAMachine(t *testing.T) {
 	machine := object(groupMachine, "Machine", namespaceMachines, "m-a", `{"metadata":{"name":"m-a","uid":"m1"},"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"},{"type":"InternalDNS","address":"win.example.com"}]}}`)
 	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"Win.example.com":"username=u"}}`)
@@ -158,7 +158,7 @@ func TestAnEntryWithANameOfAMachine(t *testing.T) {
 	}
 }
 
-// TestAMachineTakesNoAddressOfANode: on vSphere its guest says which addresses it has.
+// TestAMachineTakesNoAddressOfANode: on vSphere its guest reports its addresses.
 func TestAMachineTakesNoAddressOfANode(t *testing.T) {
 	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)
 	for node, skipped := range map[string]bool{"win-b": false, "": true} {
@@ -182,7 +182,7 @@ func TestANameTakesNoAddressOfAnotherEntry(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		entry string
-		// first and second are what the resolver says about the two names.
+		// first and second are the resolver's answers for the two names.
 		first, second []string
 		records       []record.Record
 		used          []string
@@ -232,7 +232,7 @@ func describeHost(n render.Node) string {
 	return text
 }
 
-// TestTheAcceptedKeyOfAHostIsThatOfItsRecord: what the Node says has no part in it, and a text that is no key is none.
+// TestTheAcceptedKeyOfAHostIsThatOfItsRecord: annotations of the Node have no part in it, and a text that is no key is none.
 func TestTheAcceptedKeyOfAHostIsThatOfItsRecord(t *testing.T) {
 	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)

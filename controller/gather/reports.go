@@ -31,8 +31,8 @@ func allAddresses(n render.Node) []string {
 // addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it
 // refuses a layer with the name of the Node or with authorized keys, policies or routes. One that has not reported yet
 // came with this operator. The node writes its report itself, and so may others who may patch Nodes: it decides about
-// nothing but its own layer, and facts that cannot be those of the host are not used. Such a node keeps what is
-// published for it until its agent, which sees that its report was replaced, has written it again.
+// nothing but its own layer, and facts that cannot be those of the host are not used. Such a node keeps its
+// published bundle until its agent, which sees that its report was replaced, has written it again.
 func (g *gatherer) addReport(n *render.Node, node listedNode, r record.Record) {
 	n.Facts, n.OlderAgent, n.NoKeys, n.NoPolicies, n.NoAmazonRoutes = bundle.Facts{}, false, false, false, false
 	if _, ok := node.Annotations[published.ReportAnnotation]; !ok {
@@ -68,8 +68,8 @@ func (g *gatherer) addReport(n *render.Node, node listedNode, r record.Record) {
 	n.Facts = *report.Facts
 }
 
-// ownAddresses are the addresses that the host of a Node has by what is known without its facts: those of its Machine,
-// or its entry, what the resolver says or has said about that, and where it was reached. The Node's own status, which
+// ownAddresses are the addresses that the host of a Node has as known without its facts: those of its Machine,
+// or its entry, the present or last answer of the resolver for that, and where it was reached. The Node's own status, which
 // takes another right than its annotations, counts besides where the entry is a name: the kubelet announces the address
 // of the default route then, which may be that of another adapter.
 func ownAddresses(n render.Node, r record.Record) []string {

@@ -113,12 +113,12 @@ func TestFactsOfANodeAreComparedWithWhatIsKnown(t *testing.T) {
 		"addresses of another host alone, and of another route": {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Addresses = []string{foreign}; route(r, foreign) }, wrong: "are of another host"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			says := inOverlay("192.0.2.1")
+			onNode := inOverlay("192.0.2.1")
 			if tt.change != nil {
-				tt.change(&says)
+				tt.change(&onNode)
 			}
 			set := record.NewSet(tt.record)
-			r := gatherFrom(t, Options{Records: &set}, tt.host, says.object(t),
+			r := gatherFrom(t, Options{Records: &set}, tt.host, onNode.object(t),
 				object(groupConfig, "Infrastructure", "", clusterName, fmt.Sprintf(`{"status":{"platformStatus":{"type":%q}}}`, tt.platform)),
 				object(groupOperator, "Network", "", clusterName, `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14"}]}}}}}`))
 			i := slices.IndexFunc(r.Nodes, func(n render.Node) bool { return n.Name == "win-a" })
@@ -151,12 +151,12 @@ func manyAddresses(n int) []string {
 
 // TestOfManyAddressesTheFirstOnesCount: a kubelet may report as many as etcd holds, and all of them are compared with those of all hosts.
 func TestOfManyAddressesTheFirstOnesCount(t *testing.T) {
-	says := inOverlay("192.0.2.1")
-	says.status = slices.Concat([]string{"192.0.2.1", "192.0.2.1"}, manyAddresses(30_000))
+	onNode := inOverlay("192.0.2.1")
+	onNode.status = slices.Concat([]string{"192.0.2.1", "192.0.2.1"}, manyAddresses(30_000))
 	r := record.New("machine_m1")
 	r.Node, r.NodeUID, r.Address = "win-a", types.UID("uid-1"), "192.0.2.1"
 	set := record.NewSet(r)
-	n := gatherFrom(t, Options{Records: &set}, machineAt("m-a", "m1", "192.0.2.1"), says.object(t)).Nodes[0]
+	n := gatherFrom(t, Options{Records: &set}, machineAt("m-a", "m1", "192.0.2.1"), onNode.object(t)).Nodes[0]
 	if got := n.Reported; len(got) != 63 || got[0] != "192.0.2.1" || got[1] != "203.0.0.0" || n.Facts.IsZero() {
 		t.Errorf("%d addresses count, the first are %q; facts %t", len(got), got[:min(len(got), 2)], !n.Facts.IsZero())
 	}
@@ -169,9 +169,9 @@ func TestOfManyAddressesTheFirstOnesCount(t *testing.T) {
 
 // BenchmarkANodeWithManyAddresses is a reading of the inputs with one Node that reports as much as it may.
 func BenchmarkANodeWithManyAddresses(b *testing.B) {
-	says := inOverlay("192.0.2.1")
-	says.status, says.facts.Addresses = manyAddresses(30_000), manyAddresses(3_000)
-	list := given{says.object(b), machineAt("m-a", "m1", "192.0.2.1")}
+	onNode := inOverlay("192.0.2.1")
+	onNode.status, onNode.facts.Addresses = manyAddresses(30_000), manyAddresses(3_000)
+	list := given{onNode.object(b), machineAt("m-a", "m1", "192.0.2.1")}
 	r := record.New("machine_m1")
 	r.Node, r.NodeUID, r.Address = "win-a", types.UID("uid-1"), "192.0.2.1"
 	set := record.NewSet(r)

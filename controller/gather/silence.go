@@ -131,7 +131,7 @@ func PromoteSilentFindings(findings bundle.Findings) bundle.Findings {
 	return out
 }
 
-// reportAbsentObjects names the optional objects that are not in the inputs, and what is assumed for each. A complete
+// reportAbsentObjects names the optional objects that are not in the inputs, and their defaults. A complete
 // source lacks what the cluster lacks.
 func (g *gatherer) reportAbsentObjects() {
 	if g.options.Complete {

@@ -47,7 +47,7 @@ func TestUnknownFields(t *testing.T) {
 		"Network":                        {fromFile(object(groupConfig, "Network", "", clusterName, `{"spec":{"serviceNetworks":[]}}`)), []string{"spec.serviceNetworks"}},
 		"Network of the operator":        {fromFile(object(groupOperator, "Network", "", clusterName, `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlay":{}}}}}`)), []string{"spec.defaultNetwork.ovnKubernetesConfig.hybridOverlay"}},
 		"the settings":                   {fromFile(object("", "ConfigMap", OperatorNamespace, settingsName, `{"dta":{}}`)), []string{"dta"}},
-		"a kind that nobody writes":      {fromFile(object("", "Node", "", "a", `{"metadata":{"name":"a"},"spec":{"x":1}}`)), nil},
+		"a kind that users do not write": {fromFile(object("", "Node", "", "a", `{"metadata":{"name":"a"},"spec":{"x":1}}`)), nil},
 		"a kind of the machine operator": {fromFile(object(groupMachineConfig, "ControllerConfig", "", controllerConfigName, `{"spec":{"x":1}}`)), nil},
 	} {
 		var got []string

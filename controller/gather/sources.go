@@ -28,7 +28,7 @@ const clusterSource = "cluster"
 // requestLimit is how long a request to an API server may take. The API server itself ends requests after a minute.
 const requestLimit = 30 * time.Second
 
-// UnreachableError says that the cluster could not be read. Trying again later may help.
+// UnreachableError means that the cluster could not be read. Trying again later may help.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
@@ -49,7 +49,7 @@ func IsCluster(source string) (contextName string, ok bool) {
 	return contextName, name == clusterSource
 }
 
-// Kubeconfig says which cluster is the live one, and as whom it is asked. What is empty is as the file says.
+// Kubeconfig selects the live cluster, and the user. Empty fields are as in the file.
 type Kubeconfig struct {
 	// Path is a file; empty for KUBECONFIG or ~/.kube/config.
 	Path string
@@ -104,7 +104,7 @@ func openSourcesWithin(
 
 // RESTConfig is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the
 // context if one is named; in a Pod without one, that of its service account. Limit is how long a request may take,
-// from its connection to the last byte of the answer, unless RequestTimeout says it; zero is without a limit.
+// from its connection to the last byte of the answer, unless RequestTimeout is set; zero is without a limit.
 func (k Kubeconfig) RESTConfig(limit time.Duration) (*rest.Config, error) {
 	if len(k.AsGroups) > 0 && k.As == "" {
 		return nil, errors.New("groups cannot be impersonated without a user: give --as too")
@@ -165,7 +165,7 @@ func (k Kubeconfig) configLoader() clientcmd.ClientConfig {
 	})
 }
 
-// connectCluster connects as RESTConfig says.
+// connectCluster connects with RESTConfig.
 func connectCluster(k Kubeconfig, limit time.Duration) (client.Reader, error) {
 	config, err := k.RESTConfig(limit)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 // Collector removes the records of hosts that are gone, with their host keys: another host may get the address, as it
 // does on most clouds.
 type Collector struct {
-	// Live reads without a cache: what is removed cannot be found out again.
+	// Live reads without a cache: a removed record cannot be restored.
 	Live      client.Reader
 	Login     *hosts.Login
 	Namespace string
@@ -63,7 +63,7 @@ const settle = 5 * time.Second
 // Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists
 // is kept: a Node whose host is away is still the same host, and is removed step by step (Nodes).
 func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	// Read first: a host that is recorded later is not missing in what is read next.
+	// Read first: a host that is recorded later is not missing in the next list.
 	records, err := c.Login.Records.LiveRecords(ctx)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -8,7 +8,7 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// TestWhichHostsAreKept: a record is removed only where nothing says that its host is still one of the cluster. A host whose record is gone is taken
+// TestWhichHostsAreKept: a record is removed only where nothing shows that its host is still one of the cluster. A host without a record is taken
 // for another one.
 func TestWhichHostsAreKept(t *testing.T) {
 	instance := func(entry string) record.Record {

@@ -11,7 +11,7 @@ import (
 )
 
 // Clocks are by how much the clocks of hosts differed from ours when they were last changed over SSH, by address. They
-// are for people: a kubelet whose clock is behind gets no certificate, and says nothing about it to the cluster.
+// are for people: a kubelet whose clock is behind gets no certificate, and the cluster has no sign of it.
 // Nothing is decided by them.
 type Clocks struct {
 	now func() time.Time

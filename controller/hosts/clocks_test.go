@@ -8,7 +8,7 @@ import (
 	"wmco/applier/protocol"
 )
 
-// TestClocksOfHosts: the time of the last event of a run says by how much a clock differs, for people.
+// TestClocksOfHosts: the time of the last event of a run shows by how much a clock differs, for people.
 func TestClocksOfHosts(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	c := NewClocks(func() time.Time { return now })

@@ -19,11 +19,11 @@ import (
 
 // Confirmation is asked whether a change of a host may stay. One is for one run.
 type Confirmation interface {
-	// NoteManifest is told what is applied, before the run.
+	// NoteManifest is told the manifest, before the run.
 	NoteManifest(m bundle.Manifest)
 	// NoteEvent is told the actions of the run, in order, each after it was done.
 	NoteEvent(ctx context.Context, e protocol.Event)
-	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error that says why it
+	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error why it
 	// is not, without secrets.
 	AwaitConfirmation(ctx context.Context) error
 }
@@ -53,7 +53,7 @@ func (h *Hosts) resumeOverNewConnections(ctx context.Context, w Wish, r remote.R
 	return agent.Confirm(ctx, seen.Interrupted)
 }
 
-// applyAndConfirm applies what is wished, and confirms it. Unconfirmed is why that was not done.
+// applyAndConfirm applies a wish, and confirms it. Unconfirmed is why that was not done.
 func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request,
 	agent *remote.Agent) (result protocol.Event, unconfirmed string, err error) {
 	var confirming sync.WaitGroup

@@ -22,7 +22,7 @@ func (h *Hosts) askFacts(ctx context.Context, agent *remote.Agent) (bundle.Facts
 // longestName is longer than any name of a host, in bytes.
 const longestName = 1 << 10
 
-// onlyNames returns the names in facts, which is what is kept of a host: it may say as much as an answer holds.
+// onlyNames returns the names in facts, which are kept of a host: its answer may be as large as an answer can be.
 func onlyNames(f bundle.Facts) bundle.Facts {
 	if len(f.HostName)+len(f.DNSSuffix)+len(f.MetadataName) > longestName {
 		return bundle.Facts{Schema: f.Schema}

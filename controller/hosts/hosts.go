@@ -77,7 +77,7 @@ func (h *Hosts) NotingClocks(c *Clocks) *Hosts {
 	return h
 }
 
-// ErrBusy says that somebody else of this process works on the host.
+// ErrBusy means that another part of this process works on the host.
 var ErrBusy = errors.New("the host is being worked on")
 
 // IsHostBusy reports whether nothing was done on a host because it, or as many others as may be, are being worked on,
@@ -155,16 +155,16 @@ type Outcome struct {
 	Unconfirmed string
 }
 
-// OtherRunError says that nothing was done on a host because another run changes it: one that another process has
+// OtherRunError means that nothing was done on a host because another run changes it: one that another process has
 // begun, or that of its node agent.
 type OtherRunError struct {
-	// Run is what the other run says of itself.
+	// Run is the description that the other run has written.
 	Run string
 }
 
 func (e *OtherRunError) Error() string { return "another run is changing the host: " + e.Run }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *OtherRunError) Fix() string {
 	return "wait for its end, after which the host is tried again; if it does not end, end its process on the host"
 }
@@ -177,7 +177,7 @@ func unlessLocked(event protocol.Event, err error) (protocol.Event, error) {
 	return event, err
 }
 
-// RefusedError says that no bundle can be rendered for the host.
+// RefusedError means that no bundle can be rendered for the host.
 type RefusedError struct{ Findings bundle.Findings }
 
 func (e *RefusedError) Error() string {
@@ -189,11 +189,11 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// Fix says what to do.
+// Fix returns what to do.
 func (e *RefusedError) Fix() string { return e.Findings.Sorted()[0].Fix }
 
 // ApplyBundle asks a host for its facts, renders its bundle and applies it. A host in sync costs two commands. Without
-// a result, the error says whether it may work later (remote.IsRetryable).
+// a result, the error tells whether it may work later (remote.IsRetryable).
 func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
@@ -222,7 +222,7 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 		// Another run may have the host locked, that of an operator which has ended: the next call finds it at its end.
 		err = errors.Join(err, h.resumeOverNewConnections(ctx, w, request))
 	}
-	if event.LockedBy != "" { // which says more than why it was not taken up
+	if event.LockedBy != "" { // which explains more than why it was not resumed
 		_, err = unlessLocked(event, nil)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -250,7 +250,7 @@ func (h *Hosts) ResumeInterrupted(ctx context.Context, w Wish) error {
 	return h.resumeOverNewConnections(ctx, w, request)
 }
 
-// ForgetAddress drops what is noted of an address that is no host of the cluster any longer.
+// ForgetAddress drops notes of an address that is no host of the cluster any longer.
 func (h *Hosts) ForgetAddress(address string) {
 	h.clocks.forgetHost(address)
 	h.mu.Lock()

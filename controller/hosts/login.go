@@ -67,7 +67,7 @@ type Login struct {
 type expectedKey struct{ key, node string }
 
 // ExpectKey has a host that no key is pinned for refused where it has another one than a Node of the existing operator
-// says, until the returned function is called. That is kept nowhere: the Node may not be the host's. An empty key
+// has, until the returned function is called. That is kept nowhere: the Node may not be the host's. An empty key
 // expects none.
 func (l *Login) ExpectKey(id record.ID, node, key string) (forget func()) {
 	if key == "" {
@@ -104,7 +104,7 @@ func (l *Login) Signers(ctx context.Context) ([]ssh.Signer, error) {
 	return []ssh.Signer{key.Signer()}, nil
 }
 
-// PrivateKey returns the private key, and what is wrong with it.
+// PrivateKey returns the private key, and its findings.
 func (l *Login) PrivateKey(ctx context.Context) (keys.Key, bundle.Findings, error) {
 	var secret corev1.Secret
 	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: keys.SecretName},
@@ -185,7 +185,7 @@ func decodeKey(text string) (ssh.PublicKey, error) {
 // EncodeKey returns the form in which a key is pinned.
 func EncodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
 
-// ErrPinnedMeanwhile says that another key was pinned for the host after this connection began.
+// ErrPinnedMeanwhile means that another key was pinned for the host after this connection began.
 var ErrPinnedMeanwhile = errors.New("another key was pinned for this host at the same time")
 
 // Pin stores the key of a host in its record on first contact. Of two that pin different keys for one host at the same
@@ -208,7 +208,7 @@ func withPinnedKey(r record.Record, key string, t remote.Target) (record.Record,
 	return r, nil
 }
 
-// BindRecord notes what is known of a host that was reached under its pinned key: its address, its account and, where
+// BindRecord notes the facts of a host that was reached under its pinned key: its address, its account and, where
 // it is one, its Node. The key that was pinned for its address moves to the record.
 func (l *Login) BindRecord(ctx context.Context, t remote.Target,
 	know func(record.Record) (record.Record, error)) error {

@@ -207,7 +207,7 @@ func TestAPinOfAnAddressMovesToTheRecordOfItsHost(t *testing.T) {
 	first, second := entryAt("10.0.0.1:22"), entryAt("10.0.0.1:22")
 	first.ID, second.ID = string(record.OfMachine("a")), string(record.OfMachine("b"))
 	if err := l.Pin(t.Context(), first, hostKey(t, 2)); err != nil {
-		t.Fatal(err) // whoever pins has not asked what is pinned
+		t.Fatal(err) // whoever pins has not asked for the pin
 	}
 	if err := l.Records.ForgetRecord(t.Context(), record.OfMachine("a")); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestTheKeyIsReadFromItsSecret(t *testing.T) {
 	}
 }
 
-// TestAnExpectedKeyIsKeptNowhere: it decides while the host is reached for the first time, after what is pinned, and is in no object. What is said about
+// TestAnExpectedKeyIsKeptNowhere: it decides while the host is reached for the first time, after pinned keys, and is in no object. The message about
 // another key is how to remove it from the Node.
 func TestAnExpectedKeyIsKeptNowhere(t *testing.T) {
 	l, own, other := newLogin(t), hostKey(t, 1), hostKey(t, 2)

@@ -44,7 +44,7 @@ type Records struct {
 	// mu guards decoded: the records of each ConfigMap that was read from the cache last.
 	mu      sync.Mutex
 	decoded map[string]decodedRecords
-	// set are all of them, damaged is what is wrong with those that cannot be read.
+	// set are all of them, damaged the errors of those that cannot be read.
 	set     record.Set
 	damaged error
 }
@@ -135,7 +135,7 @@ func (r *Records) CurrentRecords(ctx context.Context) (all record.Set, damaged, 
 	return record.NewSet(records...), errors.Join(wrong...), nil
 }
 
-// CachedRecords returns all records as the cache has them. Those that cannot be read are left out, and said in damaged:
+// CachedRecords returns all records as the cache has them. Those that cannot be read are left out, and listed in damaged:
 // their hosts are known to be no Nodes.
 func (r *Records) CachedRecords(ctx context.Context) (all record.Set, damaged, err error) {
 	list := base.NewList(base.ConfigMapKind())

@@ -17,10 +17,10 @@ func servicesOf(m bundle.Manifest) []bundle.Service {
 	return all
 }
 
-// waitPause is how often it is said for how long a host has waited.
+// waitPause is how often the time that a host has waited is updated.
 const waitPause = 5 * time.Second
 
-// noteSteps says for how long a host has waited, until the context ends.
+// noteSteps notes for how long a host has waited, until the context ends.
 func noteSteps(ctx context.Context, steps *remote.RunSteps) {
 	every := time.NewTicker(waitPause)
 	defer every.Stop()
@@ -34,7 +34,7 @@ func noteSteps(ctx context.Context, steps *remote.RunSteps) {
 	}
 }
 
-// noteStep says what a host does, once it has begun.
+// noteStep notes the step of a host, once it has begun.
 func noteStep(ctx context.Context, steps *remote.RunSteps) {
 	if text := steps.StepText(time.Now()); text != "" {
 		remote.NoteStep(ctx, remote.Step{Text: text})

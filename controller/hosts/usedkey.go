@@ -36,7 +36,7 @@ func (l *Login) forgetUsedKey(id record.ID) {
 	delete(l.used, id)
 }
 
-// errNoKeyAsked says that a host let the operator in without having asked for a key, which proves nothing about keys.
+// errNoKeyAsked means that a host let the operator in without having asked for a key, which proves nothing about keys.
 var errNoKeyAsked = errors.New("the host lets the operator in without a key")
 
 // ProveLogin logs in to a host over a new connection, under its pinned key, and returns the public key that it has

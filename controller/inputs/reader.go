@@ -25,14 +25,14 @@ import (
 	"wmco/render"
 )
 
-// Reader reads the inputs from the cache of the operator, with what the resolver says about instances that are given by
+// Reader reads the inputs from the cache of the operator, with the resolver's answers for instances that are given by
 // name.
 type Reader struct {
 	// Source reads the objects of the cluster and gathers them.
 	Source desired.Source
 	// Nodes returns the Windows Nodes of the cache, decoded; nil reads them as the other objects of Source.
 	Nodes func(context.Context) ([]windowsnode.Node, error)
-	// Keys are those that sign what is published: their public halves are in every bundle.
+	// Keys are those that sign desired bundles: their public halves are in every bundle.
 	Keys func(context.Context) ([]byte, error)
 	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where
 	// it reaches none.
@@ -42,7 +42,7 @@ type Reader struct {
 	Namespace string
 	Resolver  Resolver
 	Now       func() time.Time
-	// Records returns the records of hosts from a cache, and what is wrong with those that cannot be read.
+	// Records returns the records of hosts from a cache, and the errors of those that cannot be read.
 	Records func(context.Context) (all record.Set, damaged, err error)
 	Log     logr.Logger
 
@@ -56,7 +56,7 @@ type Resolver interface {
 	LookupHost(ctx context.Context, host string) ([]string, error)
 }
 
-// answer is what the resolver said about a name.
+// answer is the resolver's answer for a name.
 type answer struct {
 	gather.Lookup
 	at time.Time
@@ -76,7 +76,7 @@ const (
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
 	s := r.Source
 	if r.Nodes != nil {
-		// otherwise the reader of objects says why Nodes cannot be listed, as of any kind
+		// otherwise the reader of objects reports why Nodes cannot be listed, as of any kind
 		if nodes, err := r.Nodes(ctx); err == nil {
 			s.Gather.Nodes = nodes
 		}
@@ -119,7 +119,7 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 		inputs.Findings = append(inputs.Findings, bundle.Finding{
 			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged,
 			Object:  bundle.Ref{Kind: "ConfigMap", Namespace: r.Namespace},
-			Message: damaged.Error(), Fix: "remove the record as the message says; the host is reached again as at its first contact",
+			Message: damaged.Error(), Fix: "remove the record with the command in the message; the host is reached again as at its first contact",
 		})
 		r.Log.Info("records of hosts that cannot be read", "error", damaged)
 	}

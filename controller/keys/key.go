@@ -95,7 +95,7 @@ func (r *reader) createFix() string {
 		"generic " + SecretName + " --from-file=" + SecretKey + "=key -n " + r.ref.Namespace
 }
 
-// reader collects what is wrong with one Secret.
+// reader collects the findings about one Secret.
 type reader struct {
 	ref      bundle.Ref
 	field    string
@@ -142,7 +142,7 @@ func (r *reader) onlyPrivateKey(text []byte) (*pem.Block, bool) {
 	return nil, false
 }
 
-// explainNotPEM says what a text without a PEM block of a private key seems to be.
+// explainNotPEM describes what a text without a PEM block of a private key seems to be.
 func (r *reader) explainNotPEM(text string) {
 	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	switch {
@@ -167,7 +167,7 @@ func isPublicKey(text string) bool {
 	return err == nil
 }
 
-// parseKey reads the key as the SSH library does. Its errors are not shown: they may say what is in the key.
+// parseKey reads the key as the SSH library does. Its errors are not shown: they may contain parts of the key.
 func (r *reader) parseKey(block *pem.Block, text []byte) (Key, bundle.Findings) {
 	raw, err := ssh.ParseRawPrivateKey(pem.EncodeToMemory(block))
 	locked := (*ssh.PassphraseMissingError)(nil)

@@ -122,35 +122,35 @@ func TestKeysThatAreRefused(t *testing.T) {
 	oldPassphrase := string(pem.EncodeToMemory(must(x509.EncryptPEMBlock(rand.Reader, "RSA PRIVATE KEY", []byte("x"), []byte("x"), x509.PEMCipherAES128))))
 	public := string(ssh.MarshalAuthorizedKey(must(ssh.NewPublicKey(ed.Public()))))
 	for name, c := range map[string]struct {
-		secret       corev1.Secret
-		reason, says string
-		withoutField bool
+		secret            corev1.Secret
+		reason, inMessage string
+		withoutField      bool
 	}{
-		"no Secret":                     {corev1.Secret{}, reason.PrivateKeyMissing, "does not exist", true},
-		"an empty Secret":               {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}}, reason.PrivateKeyMissing, "has no key private-key.pem", false},
-		"another name of the key":       {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: map[string][]byte{"ssh-privatekey": []byte(right), "a": nil}}, reason.PrivateKeyMissing, "only a, ssh-privatekey", false},
-		"an empty key":                  {secret(" \n"), reason.PrivateKeyMissing, "is empty", false},
-		"text":                          {secret("hello"), reason.PrivateKeyNotPEM, "not a private key in PEM", false},
-		"bytes":                         {secret("\x00\xff"), reason.PrivateKeyNotPEM, "not a private key in PEM", false},
-		"a public key":                  {secret(public), reason.PrivateKeyNotPEM, "public key", false},
-		"a public key in PEM":           {secret(block("PUBLIC KEY", []byte("x"))), reason.PrivateKeyNotPEM, "public key", false},
-		"a certificate":                 {secret(block("CERTIFICATE", []byte("x"))), reason.PrivateKeyNotPEM, "not a private key in PEM", false},
-		"a key of PuTTY":                {secret("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n"), reason.PrivateKeyNotPEM, "PuTTY", false},
-		"base64 twice":                  {secret(base64.StdEncoding.EncodeToString([]byte(right))), reason.PrivateKeyNotPEM, "twice", false},
-		"the first half":                {secret(right[:len(right)/2]), reason.PrivateKeyMalformed, "incomplete", false},
-		"indented lines":                {secret("  " + strings.ReplaceAll(right, "\n", "\n  ")), reason.PrivateKeyMalformed, "indented", false},
-		"lines joined by blanks":        {secret(strings.ReplaceAll(right, "\n", " ")), reason.PrivateKeyMalformed, "joined", false},
-		"a body that is no key":         {secret(block("OPENSSH PRIVATE KEY", []byte("x"))), reason.PrivateKeyMalformed, "damaged", false},
-		"a kind of key that nobody has": {secret(block("ANY PRIVATE KEY", []byte("x"))), reason.PrivateKeyMalformed, "kind", false},
-		"a passphrase":                  {secret(passphrase), reason.PrivateKeyLocked, "passphrase", false},
-		"a passphrase, PKCS #1":         {secret(oldPassphrase), reason.PrivateKeyLocked, "passphrase", false},
-		"a passphrase, PKCS #8":         {secret(block("ENCRYPTED PRIVATE KEY", []byte("x"))), reason.PrivateKeyLocked, "passphrase", false},
-		"RSA of 1024 bits":              {secret(pkcs1(shortRSA(t, 1024))), reason.PrivateKeyWeak, "RSA key of 1024 bits", false},
-		"RSA of 512 bits, PKCS #8":      {secret(pkcs8(shortRSA(t, 512))), reason.PrivateKeyWeak, "RSA key of 512 bits", false},
-		"DSA":                           {secret(dsaKey()), reason.PrivateKeyWeak, "DSA", false},
-		"P-224":                         {secret(sec1(p224)), reason.PrivateKeyWeak, "curve", false},
-		"P-224, PKCS #8":                {secret(pkcs8(p224)), reason.PrivateKeyWeak, "curve", false},
-		"two keys":                      {secret(right + openssh(edKey())), reason.PrivateKeyAmbiguous, "2 private keys", false},
+		"no Secret":                {corev1.Secret{}, reason.PrivateKeyMissing, "does not exist", true},
+		"an empty Secret":          {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}}, reason.PrivateKeyMissing, "has no key private-key.pem", false},
+		"another name of the key":  {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: map[string][]byte{"ssh-privatekey": []byte(right), "a": nil}}, reason.PrivateKeyMissing, "only a, ssh-privatekey", false},
+		"an empty key":             {secret(" \n"), reason.PrivateKeyMissing, "is empty", false},
+		"text":                     {secret("hello"), reason.PrivateKeyNotPEM, "not a private key in PEM", false},
+		"bytes":                    {secret("\x00\xff"), reason.PrivateKeyNotPEM, "not a private key in PEM", false},
+		"a public key":             {secret(public), reason.PrivateKeyNotPEM, "public key", false},
+		"a public key in PEM":      {secret(block("PUBLIC KEY", []byte("x"))), reason.PrivateKeyNotPEM, "public key", false},
+		"a certificate":            {secret(block("CERTIFICATE", []byte("x"))), reason.PrivateKeyNotPEM, "not a private key in PEM", false},
+		"a key of PuTTY":           {secret("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n"), reason.PrivateKeyNotPEM, "PuTTY", false},
+		"base64 twice":             {secret(base64.StdEncoding.EncodeToString([]byte(right))), reason.PrivateKeyNotPEM, "twice", false},
+		"the first half":           {secret(right[:len(right)/2]), reason.PrivateKeyMalformed, "incomplete", false},
+		"indented lines":           {secret("  " + strings.ReplaceAll(right, "\n", "\n  ")), reason.PrivateKeyMalformed, "indented", false},
+		"lines joined by blanks":   {secret(strings.ReplaceAll(right, "\n", " ")), reason.PrivateKeyMalformed, "joined", false},
+		"a body that is no key":    {secret(block("OPENSSH PRIVATE KEY", []byte("x"))), reason.PrivateKeyMalformed, "damaged", false},
+		"an unknown kind of key":   {secret(block("ANY PRIVATE KEY", []byte("x"))), reason.PrivateKeyMalformed, "kind", false},
+		"a passphrase":             {secret(passphrase), reason.PrivateKeyLocked, "passphrase", false},
+		"a passphrase, PKCS #1":    {secret(oldPassphrase), reason.PrivateKeyLocked, "passphrase", false},
+		"a passphrase, PKCS #8":    {secret(block("ENCRYPTED PRIVATE KEY", []byte("x"))), reason.PrivateKeyLocked, "passphrase", false},
+		"RSA of 1024 bits":         {secret(pkcs1(shortRSA(t, 1024))), reason.PrivateKeyWeak, "RSA key of 1024 bits", false},
+		"RSA of 512 bits, PKCS #8": {secret(pkcs8(shortRSA(t, 512))), reason.PrivateKeyWeak, "RSA key of 512 bits", false},
+		"DSA":                      {secret(dsaKey()), reason.PrivateKeyWeak, "DSA", false},
+		"P-224":                    {secret(sec1(p224)), reason.PrivateKeyWeak, "curve", false},
+		"P-224, PKCS #8":           {secret(pkcs8(p224)), reason.PrivateKeyWeak, "curve", false},
+		"two keys":                 {secret(right + openssh(edKey())), reason.PrivateKeyAmbiguous, "2 private keys", false},
 	} {
 		key, findings := ReadSecret(c.secret, namespace)
 		if !key.IsZero() || len(findings) != 1 {
@@ -158,7 +158,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 			continue
 		}
 		f := findings[0]
-		if f.Severity != bundle.SeverityError || f.Reason != c.reason || !strings.Contains(f.Message, c.says) || f.Fix == "" {
+		if f.Severity != bundle.SeverityError || f.Reason != c.reason || !strings.Contains(f.Message, c.inMessage) || f.Fix == "" {
 			t.Errorf("%s: %+v", name, f)
 		}
 		if f.Object.String() != "Secret/"+namespace+"/"+SecretName || (f.Field == "") != c.withoutField {

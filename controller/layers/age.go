@@ -45,7 +45,7 @@ func (a Age) mustBeNoted() bool {
 // inSeconds is the text of ReplacedForAnnotation.
 func (a Age) inSeconds() string { return strconv.FormatInt(int64(a.For/time.Second), 10) }
 
-// notedAge returns what is written on a Secret. What is damaged, or no age, counts as nothing.
+// notedAge returns the age in an annotation of a Secret. A damaged one, or none, counts as zero.
 func notedAge(text string) time.Duration {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

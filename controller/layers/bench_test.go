@@ -35,7 +35,7 @@ func (f *fleetCache) Get(_ context.Context, key client.ObjectKey, _ client.Objec
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// BenchmarkCompare compares what is published with what is wanted for 2,500 nodes, one of which has another version each time.
+// BenchmarkCompare compares published with wanted bundles for 2,500 nodes, one of which has another version each time.
 func BenchmarkCompare(b *testing.B) {
 	const size = 2500
 	cluster, own := pack(b, bundle.LayerCluster, "shared"), pack(b, bundle.LayerNode, "own")
@@ -48,10 +48,10 @@ func BenchmarkCompare(b *testing.B) {
 	for i := range size {
 		w := Wanted{Node: fmt.Sprintf("win-%04d", i), Bundle: whole, Cluster: &cluster, Own: own}
 		wanted = append(wanted, w)
-		said := report(b, published.Report{State: published.StateApplied, Desired: whole, Applied: whole, Layers: []bundle.Digest{cluster.Digest, own.Digest}})
+		reportText := report(b, published.Report{State: published.StateApplied, Desired: whole, Applied: whole, Layers: []bundle.Digest{cluster.Digest, own.Digest}})
 		cache.nodes = append(cache.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: w.Node, UID: types.UID(w.Node), ResourceVersion: "0",
-			Annotations: map[string]string{published.DesiredAnnotation: text(b, w, bundle.ImpactNone), published.ReportAnnotation: said},
+			Annotations: map[string]string{published.DesiredAnnotation: text(b, w, bundle.ImpactNone), published.ReportAnnotation: reportText},
 		}})
 	}
 	p := &Publisher{Decoded: &nodelist.Cache{}, Known: func(context.Context, bool) (func(string, types.UID) bool, error) {

@@ -55,7 +55,7 @@ func TestCache(t *testing.T) {
 	if _, ok := c.LookupLayer(packed.Digest); ok {
 		t.Error("kept although it was looked up alone")
 	}
-	// Whoever writes on a Node chooses what is inline there. What the cache has under a digest is published.
+	// Whoever writes on a Node chooses its inline layers. What the cache has under a digest is published.
 	lie := published.Layer{Digest: bundle.Of([]byte("other")), Inline: inlineOf(t)}
 	if _, err := c.ReadLayer(t.Context(), lie); err == nil {
 		t.Error("a layer under the digest of another one")

@@ -23,7 +23,7 @@ type Wanted struct {
 	// PayloadKept is true while the bundle has the executables that are published for the node, because newer ones are
 	// not on its host yet.
 	PayloadKept bool
-	// Content is the bundle itself, which is only read. It may be without its provenance, and is nil for what is urgent
+	// Content is the bundle itself, which is only read. It may be without its provenance, and is nil for the urgent part
 	// of a bundle.
 	Content *bundle.Bundle
 	// Target is that of plan.TargetDigest.
@@ -37,7 +37,7 @@ type Observed struct {
 	Nodes []Node
 	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
 	Secrets map[string]string
-	// Replaced says for how long a Secret has been of a layer that is wanted no longer, by its name. It has no Secret
+	// Replaced is for how long a Secret has been of a layer that is wanted no longer, by its name. It has no Secret
 	// of a layer that was wanted when it was last looked at.
 	Replaced map[string]Age
 	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where
@@ -49,10 +49,10 @@ type Observed struct {
 	roleVersion, bindingVersion string
 }
 
-// Node is what is published on a Windows node and what its agent reports.
+// Node is the published state of a Windows node and the report of its agent.
 type Node struct {
 	Name string
-	// Desired is what the annotation says, whoever has written it, Report what the node agent says; zero where there is
+	// Desired is the decoded annotation, whoever has written it, Report the report of the node agent; zero where there is
 	// none that can be read.
 	Desired published.Desired
 	Report  published.Report
@@ -61,7 +61,7 @@ type Node struct {
 	Created time.Time
 }
 
-// Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no
+// Changes bring the cluster to the wanted state, in the order in which they must be made. Zero values are no
 // change.
 type Changes struct {
 	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
@@ -128,20 +128,20 @@ func PlanChanges(wanted []Wanted, o Observed) Changes {
 			c.Check = append(c.Check, w.layerSecrets()...)
 		}
 	}
-	c.decideLayers(parts, needs{wanted: labelsOf(wanted), said: digestsInUse(nodes)}, o)
+	c.decideLayers(parts, needs{wanted: labelsOf(wanted), claimed: digestsInUse(nodes)}, o)
 	c.decideReaders(o)
 	c.Check = uniqueSecrets(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
 	return c
 }
 
-// DesiredAnnotation returns what stands on the node when the bundle is published there; namespace is that of the
+// DesiredAnnotation returns the annotation of a node when the bundle is published there; namespace is that of the
 // Secrets.
 func (w Wanted) DesiredAnnotation(namespace string, permit bundle.Impact) published.Desired {
 	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer,
 		Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
-// hasFailed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say
+// hasFailed reports whether the node reports that it cannot use this bundle. One that waits for room has nothing to report
 // about layers.
 func (n *Node) hasFailed(b bundle.Digest) bool {
 	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b &&
@@ -174,8 +174,8 @@ func (w Wanted) layerSecrets() []Secret {
 	return list
 }
 
-// How long what is wanted no longer stays for nodes that say that they have it or are told to have it. What a node says
-// is not trusted, so that has an end, which the operator alone decides: it counts for how long it has not wanted the
+// How long an unwanted layer stays for nodes that report it as applied or are told to have it. Reports
+// are not trusted, so that has an end, which the operator alone decides: it counts for how long it has not wanted the
 // layer (Age).
 const (
 	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within
@@ -186,9 +186,9 @@ const (
 	KeptFor = 90 * 24 * time.Hour
 )
 
-// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by what stands on
-// them.
-type needs struct{ wanted, said map[string]bool }
+// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by their
+// annotations.
+type needs struct{ wanted, claimed map[string]bool }
 
 func labelsOf(wanted []Wanted) map[string]bool {
 	labels := make(map[string]bool, len(wanted))
@@ -232,7 +232,7 @@ func (n needs) decideUse(name string, o Observed) use {
 	switch {
 	case n.wanted[label]:
 		return useNodes
-	case !n.said[label]:
+	case !n.claimed[label]:
 		return useNone
 	case replaced.For < ReadableFor:
 		return useNodes
@@ -243,7 +243,7 @@ func (n needs) decideUse(name string, o Observed) use {
 }
 
 // noteReplaced notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been.
-// Where nothing is wanted for any node, because all inputs are refused, what is published stays.
+// Where nothing is wanted for any node, because all inputs are refused, published layers stay.
 func (c *Changes) noteReplaced(name string, n needs, o Observed) {
 	age, noted := o.Replaced[name]
 	switch wanted := n.wanted[o.Secrets[name]]; {

@@ -221,13 +221,13 @@ func TestNamesOfSecretsSayNothing(t *testing.T) {
 	}
 }
 
-// TestWhatNodesSayHasAnEnd: a layer that is wanted no longer stays for a node that says that it has it, or that it is told to have it, for as
+// TestWhatNodesSayHasAnEnd: a layer that is wanted no longer stays for a node that reports it, or that is told to have it, for as
 // long as the operator remembers.
 func TestWhatNodesSayHasAnEnd(t *testing.T) {
 	a, old := wish(t, "win-a", "shared", "a"), wish(t, "win-a", "old", "a")
 	secret, oldSecret := a.Cluster.Names()[0], old.Cluster.Names()[0]
 	both, users := sorted(secret, oldSecret), []string{"system:node:win-a"}
-	says := map[string]Node{
+	claiming := map[string]Node{
 		"reports it":                 nodeWith("win-a", text(t, a, bundle.ImpactNone), report(t, published.Report{State: published.StateApplied, Applied: old.Bundle, Layers: []bundle.Digest{old.Cluster.Digest, old.Own.Digest}})),
 		"restored an old annotation": nodeWith("win-a", text(t, old, bundle.ImpactNone), ""),
 	}
@@ -248,7 +248,7 @@ func TestWhatNodesSayHasAnEnd(t *testing.T) {
 		{"a month ago", &Age{For: 30 * 24 * time.Hour, Noted: 30 * 24 * time.Hour}, []string{secret}, Changes{}},
 		{"the operator needs it no longer", &Age{For: KeptFor}, []string{secret}, Changes{Delete: []string{oldSecret}}},
 	} {
-		for how, node := range says {
+		for how, node := range claiming {
 			node.Known = true
 			o := Observed{
 				Nodes: []Node{node}, Readable: tt.readable, Readers: users, Replaced: map[string]Age{},

@@ -4,6 +4,6 @@
 //
 // It tells no node of a bundle: that is a step of the rollout (controller/rollout/steps), after every part of it can be
 // read. Layers are immutable and named by their content: a node never sees half of one. The package keeps nothing
-// between calls: what is wanted and what is there decide. It never reads what is in a Secret, except to find one that
+// between calls: wanted and observed state decide. It never reads the contents of a Secret, except to find one that
 // another client replaced.
 package layers

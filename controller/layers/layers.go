@@ -21,8 +21,8 @@ func ReadLayer(ctx context.Context, r client.Reader, namespace string, d bundle.
 	return OpenLayer(d, list.Items)
 }
 
-// OpenLayer returns the layer that Secrets hold; they are all with its label. What is not complete, or not what its
-// digest says, is an error.
+// OpenLayer returns the layer that Secrets hold; they are all with its label. An incomplete layer, or one without its
+// digest, is an error.
 func OpenLayer(d bundle.Digest, secrets []corev1.Secret) (bundle.Layer, error) {
 	data := map[string][]byte{}
 	for _, s := range secrets {

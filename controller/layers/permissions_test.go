@@ -67,7 +67,7 @@ func without(rules []testenv.Rule, verb, resource string) []testenv.Rule {
 	return list
 }
 
-// TestAMissingPermissionIsNamed takes one of the shipped permissions away: the error says which.
+// TestAMissingPermissionIsNamed takes one of the shipped permissions away: the error names it.
 func TestAMissingPermissionIsNamed(t *testing.T) {
 	for _, tt := range []struct{ verb, resource, want string }{
 		{"list", "nodes", `cannot list resource "nodes"`},
@@ -97,8 +97,8 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 	})
 }
 
-// publishAll makes every kind of write of the publisher, as a user with these rules: the first bundle in a namespace with somebody
-// else's binding and no Role, then another one, and the removal of the first.
+// publishAll makes every kind of write of the publisher, as a user with these rules: the first bundle in a namespace with another
+// owner's binding and no Role, then another one, and the removal of the first.
 func publishAll(t *testing.T, name string, rules []testenv.Rule) error {
 	t.Helper()
 	c := newTestCluster(t, "win-a")

@@ -83,7 +83,7 @@ func (p *Publisher) compareWithCluster(ctx context.Context, wanted []Wanted, nod
 	return PlanChanges(wanted, o), o, nil
 }
 
-// observeCluster reads what is published.
+// observeCluster reads the published state.
 func (p *Publisher) observeCluster(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
 	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
 		return Observed{}, err

@@ -166,7 +166,7 @@ func TestUnchangedBundlesAreNotWritten(t *testing.T) {
 		t.Errorf("%d writes when nothing changed", n)
 	}
 	checkReadable(t, c.observe(t))
-	// One node of the two changes: its layer stands on the Node.
+	// One node of the two changes: its layer is on the Node.
 	if n := c.publish(t, wanted[0], wish(t, "win-b", "shared", "changed")); n != 0 {
 		t.Errorf("%d writes for one node", n)
 	}
@@ -206,7 +206,7 @@ func TestAnInterruptedPublicationIsContinued(t *testing.T) {
 	}
 }
 
-// checkAccess checks that nodes may read what is published, and nothing that anybody may yet create under such a name.
+// checkAccess checks that nodes may read the published layers, and nothing that other users may yet create under such a name.
 func checkAccess(t *testing.T, o Observed) {
 	t.Helper()
 	for _, name := range o.Readable {
@@ -384,7 +384,7 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 	nodes[1].Created = time.Time{}
 	o.Readers = []string{}
 	if c := PlanChanges(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
-		t.Errorf("what a Node without a known host says: %+v", c)
+		t.Errorf("of a Node without a known host: %+v", c)
 	}
 }
 

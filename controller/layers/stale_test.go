@@ -14,7 +14,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// behind returns another publisher, whose caches have what is in the cluster now and learn of nothing that happens later.
+// behind returns another publisher, whose caches have the present state of the cluster and learn of nothing that happens later.
 func (c *testCluster) behind(t *testing.T) *Publisher {
 	t.Helper()
 	var nodes corev1.NodeList

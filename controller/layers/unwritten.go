@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// UnwrittenError says that not all could be written, and all else was. Nodes can use the bundles that lack nothing.
+// UnwrittenError means that not all could be written, and all else was. Nodes can use the bundles that lack nothing.
 type UnwrittenError struct {
 	// Lacking are the names of Secrets that could not be written. Unreadable is true if the access of nodes could not
 	// be: then they may be able to read nothing new.

@@ -96,7 +96,7 @@ func isSameInstance(machine *machinev1beta1.Machine, original *unstructured.Unst
 		*machine.Spec.ProviderID == id
 }
 
-// explainRefusal says why a Machine could not be deleted. The right to delete Machines of the Cluster API is in
+// explainRefusal explains why a Machine could not be deleted. The right to delete Machines of the Cluster API is in
 // deploy/cluster-api, which not every cluster has: the commands give it.
 func (m *Machines) explainRefusal(machine *machinev1beta1.Machine, err error) string {
 	if !apierrors.IsForbidden(err) || machine.Status.AuthoritativeAPI != machinev1beta1.MachineAuthorityClusterAPI {

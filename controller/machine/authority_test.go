@@ -95,8 +95,8 @@ func (o *operator) permits(verbs *[]string) {
 	})
 }
 
-// TestACopyOfAMachineIsReplacedByItsOriginal: a Machine that belongs to the Cluster API is a copy, and what is deleted is the Machine of the Cluster
-// API, with the Role of deploy/cluster-api. Where that cannot be, none of the two is deleted, and the Event says what to do.
+// TestACopyOfAMachineIsReplacedByItsOriginal: a Machine that belongs to the Cluster API is a copy, and the Machine of the Cluster API is deleted,
+// with the Role of deploy/cluster-api. Where that cannot be, none of the two is deleted, and the Event has the fix.
 func TestACopyOfAMachineIsReplacedByItsOriginal(t *testing.T) {
 	o := newOperator(t, refusesLogin, originalKind())
 	copied := belongsTo(machinev1beta1.MachineAuthorityClusterAPI)
@@ -149,7 +149,7 @@ func TestWhyACopyIsNotReplaced(t *testing.T) {
 	for name, tt := range map[string]struct {
 		authority machinev1beta1.MachineAuthority
 		served    []schema.GroupVersionKind
-		// change is what is wrong with its original; nil has none.
+		// change is the defect of its original; nil has none.
 		change func(*unstructured.Unstructured)
 		why    string
 	}{

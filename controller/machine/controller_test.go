@@ -37,7 +37,7 @@ func (o *operator) joinedNode(m *machinev1beta1.Machine, name, address string) *
 	return node
 }
 
-// TestAJoinedHostNeedsNoInputs: what is recorded is enough, as long as it is so.
+// TestAJoinedHostNeedsNoInputs: the record is enough, as long as it is so.
 func TestAJoinedHostNeedsNoInputs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*operator)
@@ -77,7 +77,7 @@ func (o *operator) annotate(name string, annotations map[string]string) {
 	must(o.t, o.Update(o.t.Context(), &node))
 }
 
-// TestAMachineThatLeavesIsLeftAlone: its host is not reached any more, and nothing is said about it.
+// TestAMachineThatLeavesIsLeftAlone: its host is not reached any more, and not reported.
 func TestAMachineThatLeavesIsLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*operator, *machinev1beta1.Machine){
 		"it is being deleted":       func(o *operator, m *machinev1beta1.Machine) { must(o.t, o.Delete(o.t.Context(), m)) },
@@ -208,7 +208,7 @@ func TestWhatChangesOfANodeIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsTriedAgain: no Machine is judged by half of what is known.
+// TestWhatCannotBeReadIsTriedAgain: no Machine is judged by half of the facts.
 func TestWhatCannotBeReadIsTriedAgain(t *testing.T) {
 	broken := errors.New("no answer")
 	for name, get := range map[string]func(client.Object) bool{

@@ -242,7 +242,7 @@ func hasNode(m *machinev1beta1.Machine) {
 	m.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: m.Name}
 }
 
-// isDeleting reports whether somebody has deleted an object.
+// isDeleting reports whether an object was deleted.
 func (o *operator) isDeleting(object client.Object) bool {
 	o.t.Helper()
 	now := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one

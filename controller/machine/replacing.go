@@ -86,9 +86,9 @@ func (m *Machines) ReplaceNode(ctx context.Context, uid types.UID, because strin
 	return why, nil
 }
 
-// deletion is what is deleted to replace a Machine.
+// deletion is the object to delete in order to replace a Machine.
 type deletion struct {
-	// machine is the Machine as the API server has it; object is what is deleted, which may be another one
+	// machine is the Machine as the API server has it; object is the one to delete, which may be another one
 	// (findAuthority).
 	machine *machinev1beta1.Machine
 	object  client.Object
@@ -141,8 +141,8 @@ func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string
 	return nil
 }
 
-// planDeletion returns what is deleted to replace the Machine with this UID, or why it is not replaced. What the API
-// server has decides, and no cache.
+// planDeletion returns the object to delete to replace the Machine with this UID, or why it is not replaced. The API
+// server decides, and no cache.
 func (m *Machines) planDeletion(ctx context.Context, uid types.UID, l limits) (d deletion, why string, err error) {
 	list, err := m.listMachines(ctx)
 	if err != nil {

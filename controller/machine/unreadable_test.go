@@ -12,7 +12,7 @@ import (
 
 // TestCountsThatCannotBeReadAreAnError: nothing is counted, taken back or forgotten while the API server fails.
 func TestCountsThatCannotBeReadAreAnError(t *testing.T) {
-	fails := errors.New("the API server says no")
+	fails := errors.New("the API server refuses")
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return fails

@@ -61,7 +61,7 @@ const (
 	askLimit = 10 * time.Second
 )
 
-// NewAccessFilter returns what is before a handler. Its requests have rates of their own: whoever sends tokens to the
+// NewAccessFilter returns the filter before a handler. Its requests have rates of their own: whoever sends tokens to the
 // port does not slow down the operator, nor who was let in before.
 func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, error) {
 	config = rest.CopyConfig(config)

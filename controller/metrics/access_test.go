@@ -44,7 +44,7 @@ func TestAccessWithoutAPIServer(t *testing.T) {
 	}
 }
 
-// TestVerdictsAreAboutWhatWasAsked: a verdict about a path or a verb says nothing about another one, and one about a token nothing about another.
+// TestVerdictsAreAboutWhatWasAsked: a verdict about a path or a verb does not hold for another one, nor one about a token for another token.
 func TestVerdictsAreAboutWhatWasAsked(t *testing.T) {
 	asked := map[string]int{}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,7 +17,7 @@ import (
 	"wmco/controller/windowsnode/nodelist"
 )
 
-// Collector computes what the cluster says about its Windows nodes. It keeps nothing between scrapes.
+// Collector computes the state of the cluster's Windows nodes. It keeps nothing between scrapes.
 type Collector struct {
 	// Nodes is a cache of Windows Nodes, unstructured; Decoded are those that were decoded.
 	Nodes   client.Reader
@@ -111,7 +111,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What cannot be read is left out, and the last gauge says so: the other
+// Collect implements prometheus.Collector. Unreadable objects are left out, and the last gauge shows it: the other
 // metrics of the process are served nevertheless.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	ctx, stop := context.WithTimeout(context.Background(), readLimit)
@@ -181,7 +181,7 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 	sendGauge(to, oldest, now.Sub(first).Seconds())
 }
 
-// pendingSince returns since when a node is on its way to what is published; zero if it has that, or if that is not
+// pendingSince returns since when a node is on its way to its published bundle; zero if it has that, or if that is not
 // known.
 func pendingSince(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	switch row.State {
@@ -233,7 +233,7 @@ func lastChange(to chan<- prometheus.Metric, node string, s windowsnode.RolloutS
 	}
 }
 
-// collectStatus sends what the status says.
+// collectStatus sends the metrics of the status.
 func collectStatus(to chan<- prometheus.Metric, s status.Status) {
 	for _, c := range s.Conditions {
 		sendGauge(to, condition, 1, c.Type, string(c.Status), c.Reason)

@@ -42,7 +42,7 @@ func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// samples returns what a collector says, without help texts.
+// samples returns the output of a collector, without help texts.
 func samples(t *testing.T, nodes, status objects) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

@@ -12,10 +12,10 @@ import (
 	"wmco/render"
 )
 
-// Counters count what no object of the cluster says. They begin at zero with the process, as Prometheus expects of
+// Counters count events that no object of the cluster has. They begin at zero with the process, as Prometheus expects of
 // counters.
 type Counters struct {
-	// Joined is how long the Node of a host was there before the host had joined, by what is behind the host.
+	// Joined is how long the Node of a host was there before the host had joined, by the host's backing.
 	Joined *prometheus.HistogramVec
 	// MachineJoined is how long a Machine was there before its host had joined.
 	MachineJoined prometheus.Histogram
@@ -30,7 +30,7 @@ type Counters struct {
 	build          prometheus.Gauge
 }
 
-// Known is what is known of an operator from the start. Backings of hosts and reasons of failures are served before
+// Known are the label values that an operator knows from the start. Backings of hosts and reasons of failures are served before
 // they happen: otherwise Prometheus sees no increase where the first one does.
 type Known struct {
 	Version           string

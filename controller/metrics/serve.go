@@ -112,7 +112,7 @@ func (s *Serving) certificateGetter() (func(*tls.ClientHelloInfo) (*tls.Certific
 }
 
 // clusterTLSProfile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused
-// (the inputs are refused as well, which a condition says), has OpenShift's default.
+// (the inputs are refused as well, with a condition), has OpenShift's default.
 func (s *Serving) clusterTLSProfile(ctx context.Context) (render.TLSProfile, error) {
 	var own configv1.APIServer
 	err := s.Cluster.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)

@@ -25,7 +25,7 @@ const (
 	kubeletPause = time.Second
 	// readNodeWithin is how long one look may take.
 	readNodeWithin = 10 * time.Second
-	// kubeletSteady is how long a Node has to be seen Ready where it is not known what its kubelet said before the
+	// kubeletSteady is how long a Node has to be seen Ready where it is not known what its kubelet reported before the
 	// change. It is longer than a cluster takes to see that a kubelet is lost (--node-monitor-grace-period of
 	// kube-controller-manager, 50 s).
 	kubeletSteady = time.Minute
@@ -121,7 +121,7 @@ func (k *adoptedKubelet) AwaitConfirmation(ctx context.Context) error {
 	}
 }
 
-// kubeletReport is what a kubelet last said of itself.
+// kubeletReport is the last report of a kubelet.
 type kubeletReport struct {
 	// ready is the condition Ready of the Node; zero if it has none.
 	ready corev1.NodeCondition

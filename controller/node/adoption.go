@@ -24,7 +24,7 @@ import (
 )
 
 // A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has
-// its bundle, the operator does over SSH what the node agent does on other nodes, and says so in the report of the
+// its bundle, the operator does over SSH what the node agent does on other nodes, and writes the report of the
 // Node: so an adoption is a turn of the rollout like any other.
 //
 //	compare --> report: facts, plan, impact --rollout: canaries, drain, permission--> apply, confirm --> the node agent reports
@@ -95,7 +95,7 @@ func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node,
 		}
 	}
 	if toldErr != nil || told.Bundle != seen.Bundle {
-		// what is rendered from these facts is published next
+		// the bundle rendered from these facts is published next
 		return reconcile.Result{}, ad.writeReport(ctx, node, report)
 	}
 	report.Desired = told.Bundle
@@ -118,14 +118,14 @@ func comparedBy(annotations map[string]string) string {
 // hasOwnAgent reports whether the last report is that of a node agent.
 func hasOwnAgent(node windowsnode.Node) bool { return node.ReportError == nil && !node.Report.Adopting }
 
-// hasRolledBack reports whether the host has rolled back what is published, and no other try is asked for.
+// hasRolledBack reports whether the host has rolled back its published bundle, and no retry is asked for.
 func hasRolledBack(node windowsnode.Node, told published.Desired) bool {
 	has := node.Report
 	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle &&
 		has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
 }
 
-// describeAdoption says what an adoption changes.
+// describeAdoption lists what an adoption changes.
 func describeAdoption(o protocol.Observation) string {
 	text := fmt.Sprintf("its adoption has impact %s: %s", o.Impact, bundle.Count(len(o.Actions), "action"))
 	if len(o.Restarts) > 0 {
@@ -137,7 +137,7 @@ func describeAdoption(o protocol.Observation) string {
 	return text
 }
 
-// mayBegin reports whether the rollout permits what the plan needs, as the node agent does. The report says why not.
+// mayBegin reports whether the rollout permits what the plan needs, as the node agent does. The report has the cause.
 func (ad *adopter) mayBegin(node windowsnode.Node, told published.Desired, report *published.Report) bool {
 	report.State = published.StateNeedsPermission
 	switch {
@@ -161,7 +161,7 @@ type adoption struct {
 	record record.Record
 }
 
-// applyAdoption makes the host what is published for it, at the price that is permitted.
+// applyAdoption applies the published bundle to the host, within the permitted impact.
 func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node,
 	a adoption) (reconcile.Result, error) {
 	a.report.State, a.report.Impact = published.StateApplying, ""
@@ -199,7 +199,7 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 	return reconcile.Result{RequeueAfter: configure.AgainLater}, ad.writeReport(ctx, node, a.report)
 }
 
-// finishAdoption is for a host that has its bundle: its node agent follows what is published from now on.
+// finishAdoption is for a host that has its bundle: its node agent follows published bundles from now on.
 func (ad *adopter) finishAdoption(ctx context.Context, h configure.Host, node windowsnode.Node,
 	r record.Record) (reconcile.Result, error) {
 	finished := false
@@ -251,7 +251,7 @@ func (ad *adopter) forgetAdoption(node string) {
 	ad.permitted.ForgetHost(node)
 }
 
-// writeReport writes what the operator says in the place of a node agent, and says a new plan in an event.
+// writeReport writes the operator's report in place of a node agent, and sends a new plan as an event.
 func (ad *adopter) writeReport(ctx context.Context, node windowsnode.Node, report published.Report) error {
 	text, err := report.Encode()
 	if err != nil {

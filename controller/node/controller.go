@@ -55,7 +55,7 @@ type Options struct {
 	Told windowsnode.DesiredReader
 }
 
-// Nodes does for Nodes, over SSH, what their agents cannot do. Each job is a type of its own; Reconcile says which one
+// Nodes does for Nodes, over SSH, what their agents cannot do. Each job is a type of its own; Reconcile decides which one
 // has its turn.
 type Nodes struct {
 	joiner  *configure.Joiner
@@ -73,16 +73,16 @@ type Nodes struct {
 
 // New returns the controller.
 func New(o Options) *Nodes {
-	says := nodeEvents{o.Events}
+	recorder := nodeEvents{o.Events}
 	n := &Nodes{
-		joiner: o.Joiner, decoded: o.Decoded, events: says, log: o.Log,
-		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: says, log: o.Log},
-		adopter:  adopter{joiner: o.Joiner, told: o.Told, clock: o.Clock, events: says, log: o.Log},
-		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: says, log: o.Log},
-		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: says, log: o.Log},
+		joiner: o.Joiner, decoded: o.Decoded, events: recorder, log: o.Log,
+		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: recorder, log: o.Log},
+		adopter:  adopter{joiner: o.Joiner, told: o.Told, clock: o.Clock, events: recorder, log: o.Log},
+		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: recorder, log: o.Log},
+		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log},
 		logins: loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines,
-			events: says, log: o.Log},
-		repairer: agentRepairer{joiner: o.Joiner, events: says, log: o.Log},
+			events: recorder, log: o.Log},
+		repairer: agentRepairer{joiner: o.Joiner, events: recorder, log: o.Log},
 	}
 	n.adopter.upgrader = &n.upgrader
 	return n
@@ -161,7 +161,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		n.forgetNode(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not
+	// A Node's own annotations are not asked: it cannot leave the record, and nothing is done about one that is not
 	// in it.
 	r, recorded := records.OfNode(node.Name, node.UID)
 	if !recorded {
@@ -201,7 +201,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return n.keepNode(ctx, decoded, r)
 }
 
-// forgetNode ends what is noted of a Node that no longer exists.
+// forgetNode drops the notes of a Node that no longer exists.
 func (n *Nodes) forgetNode(name string) {
 	n.joiner.Unjoined.RecordProgress(configure.LostNodeKey(name), configure.Progress{State: configure.StateGone})
 	n.joiner.Unjoined.NoteRemoval(name, "", configure.Progress{})
@@ -231,7 +231,7 @@ func (n *Nodes) keepNode(ctx context.Context, decoded windowsnode.Node, r record
 	return result, nil
 }
 
-// readNode returns the Node that was decoded for all. It is only read: what is written is a patch.
+// readNode returns the Node that was decoded for all. It is only read: writes are patches.
 func (n *Nodes) readNode(ctx context.Context, name string) (*corev1.Node, error) {
 	decoded, err := n.decoded.ReadCached(ctx, n.joiner.Reader, name)
 	if err != nil {
@@ -262,7 +262,7 @@ func (n *Nodes) findRelabeled(ctx context.Context, name string, records record.S
 	return configure.ReadNode(ctx, n.joiner.Login.Live, name)
 }
 
-// reportAddressConflict says that a Node reports the address of another host.
+// reportAddressConflict reports that a Node has the address of another host.
 func (n *Nodes) reportAddressConflict(node *corev1.Node, r record.Record, records record.Set) {
 	for _, a := range configure.InternalAddresses(node) {
 		// A Machine that is being deleted keeps its address in its record.
@@ -274,8 +274,8 @@ func (n *Nodes) reportAddressConflict(node *corev1.Node, r record.Record, record
 	}
 }
 
-// keepUnadopted is for a Node whose entry was removed before it was adopted. Its host cannot be cleaned up: what is
-// there is not known from a bundle.
+// keepUnadopted is for a Node whose entry was removed before it was adopted. Its host cannot be cleaned up: no bundle
+// lists what is there.
 func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.Record) (reconcile.Result, error) {
 	if node.Annotations[published.DesiredAnnotation] == "" {
 		n.joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})

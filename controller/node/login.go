@@ -42,7 +42,7 @@ type attempt struct {
 	count int
 }
 
-// wantedLogin is a login that is to be tried: what is to be confirmed, and whether there is a reason why it works now.
+// wantedLogin is a login that is to be tried: what it confirms, and whether there is a reason why it works now.
 type wantedLogin struct {
 	what    string
 	mayWork bool
@@ -102,7 +102,7 @@ type loginConfirmer struct {
 	refusing configure.Sightings
 }
 
-// forgetLogin ends what is noted of a node that no longer exists, or whose login is confirmed.
+// forgetLogin drops the notes of a node that no longer exists, or whose login is confirmed.
 func (lc *loginConfirmer) forgetLogin(node string) {
 	lc.tried.forgetAttempt(node)
 	lc.refusing.ForgetHost(node)
@@ -185,7 +185,7 @@ func (lc *loginConfirmer) hasRenderedBundle(h configure.Host, node windowsnode.N
 	return err == nil && len(list) > 0 && list[0].Bundle.Digest == row.Applied, err
 }
 
-// tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It
+// tellLogin reports how a login ended. A first failure is not reported: it is tried again at once. It
 // returns when to look again.
 func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
 	node, h := a.node, a.host
@@ -211,7 +211,7 @@ func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err err
 	return a.next
 }
 
-// describeLoginFailure says why a login failed, and what to do.
+// describeLoginFailure returns why a login failed, and what to do.
 func describeLoginFailure(h configure.Host, p configure.Progress, err error) (message, fix string) {
 	message = "the operator cannot log in with the key of cloud-private-key: " + p.Message
 	var refused *remote.AuthError

@@ -26,10 +26,10 @@ import (
 // A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is
 // valid. The host of an instance joins again:
 //
-//	Node not Ready, and not because its kubelet says so  -->  the host is asked over SSH  -->  its certificate has expired
+//	Node not Ready, and its kubelet is silent  -->  the host is asked over SSH  -->  its certificate has expired
 //	keep what users set on the Node (ConfigMap)  -->  delete the Node  -->  join as at first (Joiner)  -->  set it again
 //
-// The cluster approves no second first certificate for a Machine: that is said on the Machine.
+// The cluster approves no second first certificate for a Machine: an Event of the Machine reports that.
 
 const actionRejoin = "Rejoin"
 
@@ -68,7 +68,7 @@ func (re *rejoiner) findExpired(ctx context.Context, node *corev1.Node) (reconci
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
 	if err != nil {
-		// A host that is off is said to be not Ready already.
+		// A host that is off is reported as not Ready already.
 		re.log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
@@ -190,7 +190,7 @@ func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
 	if p, ok := configure.WaitingFor(result); ok {
 		return p, nil
 	}
-	// What is kept is what is deleted, and not an older state of it.
+	// The kept state is the deleted one, and not an older one.
 	var node corev1.Node
 	if err := re.joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return configure.Progress{}, client.IgnoreNotFound(err)
@@ -198,7 +198,7 @@ func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
 	if !windowsnode.Decode(node).IsLost() {
 		return configure.Progress{State: configure.StateJoined}, nil
 	}
-	// Only the host says that its certificate has expired, and no kubelet may remove a taint: without its Node, it
+	// Only the host knows that its certificate has expired, and no kubelet may remove a taint: without its Node, it
 	// would be rid of them.
 	if keys := configure.TaintsOfUsers(&node); len(keys) > 0 {
 		return configure.Progress{

@@ -58,7 +58,7 @@ type remover struct {
 }
 
 // isInstanceRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is
-// gone or empty removes nothing by itself: that is more often a mistake.
+// deleted or empty removes nothing: that is more often a mistake.
 func (rm *remover) isInstanceRemoved(ctx context.Context, from client.Reader, node *corev1.Node,
 	r record.Record) (removed bool, why string, err error) {
 	if r.Entry == "" {
@@ -100,11 +100,11 @@ func isEntryOf(r record.Record, entry string) bool {
 // same host at another address, and its kubelet writes a new one within seconds.
 const askedWithin = time.Minute
 
-// errNotAsked says that a removal waits for that.
+// errNotAsked means that a removal waits for that.
 var errNotAsked = errors.New("the host of a new entry was not reached yet, and may be the same one")
 
 // isReplaced reports whether another entry is one for the address of the host: the record follows when the host was
-// asked. Unknown is an entry of which that cannot be said, because its name cannot be resolved.
+// asked. Unknown is an entry whose name cannot be resolved.
 func (rm *remover) isReplaced(ctx context.Context, node *corev1.Node, r record.Record,
 	entries map[string]string) (replaced bool, unknown string, err error) {
 	inputs, err := rm.joiner.Inputs(ctx)
@@ -162,7 +162,7 @@ func (rm *remover) forgetRemoval(ctx context.Context, node *corev1.Node, r recor
 	return nil
 }
 
-// tellUnconfirmed says that a removal waits for a person.
+// tellUnconfirmed reports that a removal waits for a person.
 func (rm *remover) tellUnconfirmed(ctx context.Context, node *corev1.Node, r record.Record, why string) {
 	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, configure.ReasonNotConfirmed,
 		actionRemove, why})
@@ -172,7 +172,7 @@ func (rm *remover) tellUnconfirmed(ctx context.Context, node *corev1.Node, r rec
 			Message: message, Fix: fix})
 }
 
-// tellRemoval says how far a removal is.
+// tellRemoval reports how far a removal is.
 func (rm *remover) tellRemoval(ctx context.Context, node *corev1.Node, r record.Record, p configure.Progress) {
 	e := removalEvent{corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText()}
 	switch {
@@ -195,7 +195,7 @@ func (rm *remover) tellRemoval(ctx context.Context, node *corev1.Node, r record.
 // removalEvent is an Event about a removal.
 type removalEvent struct{ kind, reason, action, message string }
 
-// recordRemoval says something on the Node, and on the entry of windows-instances: the Node does not outlive a removal,
+// recordRemoval sends an Event about the Node, and about the entry of windows-instances: the Node does not outlive a removal,
 // and the ConfigMap has the Events about how the instance has joined.
 func (rm *remover) recordRemoval(ctx context.Context, node *corev1.Node, r record.Record, e removalEvent) {
 	rm.events.recordOnNode(node, e.kind, e.reason, e.action, e.message)
@@ -281,7 +281,7 @@ func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
 	return done, rm.joiner.Login.Records.ForgetRecord(ctx, still.ID())
 }
 
-// cleanUpHost removes from a host everything that is managed there, if it says that it is the Node of its record.
+// cleanUpHost removes from a host everything that is managed there, if it confirms that it is the Node of its record.
 func (rm *remover) cleanUpHost(ctx context.Context, node *corev1.Node, r record.Record) error {
 	inputs, err := rm.joiner.Inputs(ctx)
 	if err != nil {

@@ -72,7 +72,7 @@ func (ar *agentRepairer) repairSilent(ctx context.Context, node windowsnode.Node
 	return reconcile.Result{RequeueAfter: retrySilent}
 }
 
-// repairHost restores what was applied last, from what the host keeps: what is published may need a permission that it
+// repairHost restores the last applied bundle, from the contents on the host: the published one may need a permission that it
 // does not have. It returns what was done.
 func (ar *agentRepairer) repairHost(ctx context.Context, name string) (string, error) {
 	h, err := ar.joiner.HostOfNode(ctx, name)

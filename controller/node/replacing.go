@@ -46,7 +46,7 @@ func (lc *loginConfirmer) noteRefusal(a loginAttempt, err error) time.Duration {
 }
 
 // replaceRefusing has the Machine of a host replaced that has refused the key for long enough, if that is asked for. It
-// returns what is said about it after the message, empty for nothing.
+// returns the sentence about it after the message, empty for none.
 func (lc *loginConfirmer) replaceRefusing(ctx context.Context, a loginAttempt, refused time.Duration) string {
 	if refused == 0 || a.host.Wanted.Cluster.Settings.Keys != render.KeysReplace {
 		return ""
@@ -97,8 +97,8 @@ const (
 	evidenceSilent  = "silent"
 )
 
-// keyEvidence says why nothing that the operator publishes brings the key to the host; empty if something does, or if
-// only annotations of the Node say that nothing does:
+// keyEvidence returns why no published bundle brings the key to the host; empty if one does, or if
+// only annotations of the Node are the evidence:
 //
 //	evidenceUnknown  the operator's record has no key that the host accepts, so its bundle has none (render.keyEntries)
 //	evidenceWritten  the operator has published the bundle with the key, and the agent reports that it is applied
@@ -112,7 +112,7 @@ func (lc *loginConfirmer) keyEvidence(a loginAttempt) string {
 		return evidenceUnknown
 	case lc.joiner.Silence.IsSilent(a.node):
 		return evidenceSilent
-	case a.hasKey && !a.host.NoKeys && !a.host.OlderAgent: // a bundle without keys may be what is applied
+	case a.hasKey && !a.host.NoKeys && !a.host.OlderAgent: // a bundle without keys may be the applied one
 		return evidenceWritten
 	}
 	return ""

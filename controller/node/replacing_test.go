@@ -63,7 +63,7 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 		change func(*loginAttempt)
 		after  time.Duration
 		asked  int
-		said   string
+		shown  string
 	}{
 		"asked for":                         {func(*loginAttempt) {}, 31 * time.Minute, 1, "its Machine is replaced"},
 		"not asked for":                     {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Keys = render.KeysRotate }, 31 * time.Minute, 0, ""},
@@ -71,9 +71,9 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 		"an instance":                       {func(a *loginAttempt) { a.host.Backing, a.record.Machine = render.BackingInstance, "" }, 31 * time.Minute, 0, "has none"},
 		"no pinned key":                     {func(a *loginAttempt) { a.record.HostKey = "" }, 31 * time.Minute, 0, "no host key is pinned"},
 		"the agent is to write it":          {func(a *loginAttempt) { a.hasKey = false }, 31 * time.Minute, 0, "with its next bundle"},
-		"an agent that is said to be older": {func(a *loginAttempt) { a.hasKey, a.host.NoKeys = false, true }, 31 * time.Minute, 0, "changes no keys, which is no reason to delete anything (fix: "},
-		"one that is said to have applied a bundle without keys": {func(a *loginAttempt) { a.host.NoKeys = true }, 31 * time.Minute, 0, "changes no keys"},
-		"one that is said to read no names":                      {func(a *loginAttempt) { a.host.OlderAgent = true }, 31 * time.Minute, 0, "changes no keys"},
+		"an agent that reports to be older": {func(a *loginAttempt) { a.hasKey, a.host.NoKeys = false, true }, 31 * time.Minute, 0, "changes no keys, which is no reason to delete anything (fix: "},
+		"one that reports to have applied a bundle without keys": {func(a *loginAttempt) { a.host.NoKeys = true }, 31 * time.Minute, 0, "changes no keys"},
+		"one that reports to read no names":                      {func(a *loginAttempt) { a.host.OlderAgent = true }, 31 * time.Minute, 0, "changes no keys"},
 		"a Node without a report":                                {func(a *loginAttempt) { a.hasKey, a.node = false, silent(a.node, time.Minute) }, 31 * time.Minute, 0, "with its next bundle"},
 		"an agent that has died":                                 {func(a *loginAttempt) { a.hasKey, a.node = false, silent(a.node, time.Hour) }, 31 * time.Minute, 1, "its Machine is replaced"},
 		"it is not known what it accepts":                        {func(a *loginAttempt) { a.hasKey, a.isKnown = false, false }, 31 * time.Minute, 1, "its Machine is replaced"},
@@ -93,7 +93,7 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 			refused := &remote.AuthError{Err: errors.New("no")}
 			lc.noteRefusal(a, refused)
 			now = c.after
-			if got := lc.replaceRefusing(t.Context(), a, lc.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.said) || (c.said == "") != (got == "") {
+			if got := lc.replaceRefusing(t.Context(), a, lc.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.shown) || (c.shown == "") != (got == "") {
 				t.Errorf("%d are replaced, %q", len(r.asked), got)
 			}
 			if c.asked == 1 && r.asked[0] != "machine-a" {
@@ -121,7 +121,7 @@ func TestARefusalBeginsAgain(t *testing.T) {
 	}
 }
 
-// TestAReportThatChangesBeginsAgain: what is written into a report for a moment replaces no Machine, however long the host has refused the key before.
+// TestAReportThatChangesBeginsAgain: a report that is changed for a moment replaces no Machine, however long the host has refused the key before.
 func TestAReportThatChangesBeginsAgain(t *testing.T) {
 	now := time.Duration(0)
 	lc := &loginConfirmer{joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Elapsed: func() time.Duration { return now }}}
@@ -131,7 +131,7 @@ func TestAReportThatChangesBeginsAgain(t *testing.T) {
 	lc.noteRefusal(waits, refused)
 	now = time.Hour
 	if got := lc.noteRefusal(refusal(), refused); got > time.Second {
-		t.Errorf("an agent that has reported the bundle with the key now is said to have been refused for %s with it", got)
+		t.Errorf("an agent that has reported the bundle with the key now counts as refused for %s with it", got)
 	}
 }
 

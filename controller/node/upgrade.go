@@ -93,7 +93,7 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 		up.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade,
 			"the executables of operator "+up.joiner.Version+" are on the host")
 	}
-	// Copying takes minutes: the Node has changed meanwhile.
+	// Copying takes minutes: the Node has changed since.
 	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)

@@ -54,7 +54,7 @@ func kindOperatorCondition() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"}
 }
 
-// conditionOf says whether nodes are being changed; isChanging reports whether the rollout is changing one. Nodes that
+// conditionOf reports whether nodes are being changed; isChanging reports whether the rollout is changing one. Nodes that
 // are not, because they have failed, cannot be reached or are paused, do not hold up an upgrade, which may be what they
 // need.
 func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence,
@@ -100,13 +100,13 @@ func isStuck(n windowsnode.Node, silence windowsnode.Silence) bool {
 	return n.IsLost() || n.IsPaused() || row.State == nodestate.Degraded || silent
 }
 
-// canBeChanged reports whether a node in its turn goes on by itself. One that lacks executables may do so for long, and
+// canBeChanged reports whether a node that is being updated continues without help. One that lacks executables may take long, and
 // an upgrade brings others.
 func canBeChanged(n windowsnode.Node, silence windowsnode.Silence) bool {
 	return !isStuck(n, silence) && n.Report.State != published.StatePayloadMissing
 }
 
-// movementOf says what its Node says is being done with a node, empty if nothing is.
+// movementOf returns the current work on a node by its annotations, empty if there is none.
 func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	row := fleet.Of(n, silence)
 	switch {
@@ -117,7 +117,7 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	case n.Life() == windowsnode.LifeRemoving:
 		return "is removed"
 	case n.Rollout.Claim.Held:
-		return "has its turn in the rollout"
+		return "is being updated by the rollout"
 	case row.State == nodestate.Updating:
 		return "applies its bundle"
 	case isObserved(n):
@@ -153,7 +153,7 @@ type Rollout interface {
 	// IsChanging reports whether a node has its turn, or its next step is due: a canary has proved well, and the others
 	// have not begun yet.
 	IsChanging(node string) bool
-	// KubeletProblem says which Windows nodes keep the cluster from its next minor update, empty if none does.
+	// KubeletProblem names the Windows nodes that keep the cluster from its next minor update, empty if none does.
 	KubeletProblem() string
 }
 
@@ -170,7 +170,7 @@ func (u *Upgradeable) SetupWithManager(m base.Manager) error {
 	return c.Watch(base.AtStart())
 }
 
-// Reconcile writes the condition, where it says something else.
+// Reconcile writes the condition, where it differs.
 func (u *Upgradeable) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	nodes, err := u.Decoded.ListCached(ctx, u.Nodes)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	}{
 		"it has what is published":     {func(*corev1.Node, *published.Report, *plan.State) {}, ""},
 		"it applies":                   {applying, "win-a applies its bundle"},
-		"it is drained":                {claims(true), "win-a has its turn in the rollout"},
+		"it is drained":                {claims(true), "win-a is being updated by the rollout"},
 		"it may have to give way":      {claims(false), ""},
 		"it is a canary":               {canary(false, false), "win-a is observed as a canary"},
 		"it was a canary":              {canary(true, false), ""},
@@ -138,7 +138,8 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 
 func nothingChanges(string) bool { return false }
 
-// TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade: between the canary and the others no Node says that something is going on, and the rollout does.
+// TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade: between the canary and the others no Node shows that the rollout goes on, and the rollout
+// does.
 func TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	silence := func(n windowsnode.Node) time.Duration { // of an agent that never reported since its Node is there

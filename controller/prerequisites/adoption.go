@@ -32,7 +32,7 @@ type adoptionInputs struct {
 // maxWaiting is how many nodes that wait are named: the text has to fit with what to do.
 const maxWaiting = 10
 
-// adoptionCondition says which nodes wait for adoption, and which are being adopted. Nothing is done to those that wait
+// adoptionCondition lists the nodes that wait for adoption, and those being adopted. Nothing is done to those that wait
 // but that their certificates are approved.
 func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader,
 	of adoptionInputs) (metav1.Condition, error) {
@@ -69,7 +69,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	text := strings.Join(parts, "; ")
 	if len(asked) > 0 {
 		slices.Sort(asked)
-		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status says what keeps a node from it)"
+		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status shows what keeps a node from it)"
 	}
 	if len(waiting) > len(asked) {
 		text += "; fix: adopt one with wmco adopt NAME, or oc annotate node NAME " + published.AdoptAnnotation + "=" +

@@ -1,4 +1,4 @@
-// Package prerequisites has the controller that says what the cluster lacks for hosts to join, and adds what the
+// Package prerequisites has the controller that reports what the cluster lacks for hosts to join, and adds what the
 // operator may.
 package prerequisites
 
@@ -29,14 +29,14 @@ import (
 	"wmco/deploy/admission"
 )
 
-// Owner is the field manager of what is applied.
+// Owner is the field manager of applied objects.
 const Owner = "windows-machine-config-operator-join"
 
 // CloudIdentitiesBound is the type of the condition that cloud-node-managers on Azure can change no other Node than
 // their own.
 const CloudIdentitiesBound = "CloudIdentitiesBound"
 
-// Cluster says what the cluster lacks, and adds what the operator may.
+// Cluster reports what the cluster lacks, and adds what the operator may.
 type Cluster struct {
 	Checks   *configure.Checks
 	Unjoined *configure.Unjoined
@@ -62,7 +62,7 @@ type Cluster struct {
 // recheckCluster is how often the cluster is judged although nothing was seen to change.
 const recheckCluster = time.Minute
 
-// SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at
+// SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is reported at
 // once.
 func (c *Cluster) SetupWithManager(m base.Manager) error {
 	changed := base.NewSignal()
@@ -76,7 +76,7 @@ func (c *Cluster) SetupWithManager(m base.Manager) error {
 	return errors.Join(added.Watch(base.AtStart()), added.Watch(again))
 }
 
-// tellAfter gathers hosts whose state changes at about the same time, before they are said.
+// tellAfter gathers hosts whose state changes at about the same time, before they are reported.
 const tellAfter = time.Second
 
 // Reconcile judges the cluster.
@@ -199,7 +199,7 @@ func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
 	return conditions.AsExpected(CloudIdentitiesBound)
 }
 
-// secretWrites says whether the operator's own Secrets are bound.
+// secretWrites reports whether the operator's own Secrets are bound.
 func secretWrites(ctx context.Context, p policies.Policies) metav1.Condition {
 	if err := p.BindOperator(ctx); err != nil {
 		return metav1.Condition{

@@ -33,7 +33,7 @@ const recheckIgnored = 10 * time.Minute
 // ignoredAtATime is how many objects of a kind are in memory: those of some kinds are in namespaces of users.
 const ignoredAtATime = 50
 
-// ignoredCondition says what the cluster asks of its nodes that Windows nodes do not do.
+// ignoredCondition lists settings of the cluster's nodes that Windows nodes ignore.
 func ignoredCondition(ctx context.Context, live client.Reader) (metav1.Condition, error) {
 	pool, err := poolLabels(ctx, live)
 	if err != nil {

@@ -126,7 +126,7 @@ func TestAKindThatMayNotBeListedKeepsNothingUnsaid(t *testing.T) {
 	}
 	r.errs["ClusterImagePolicy"] = errors.New("no route")
 	if _, err := ignoredCondition(t.Context(), r); err == nil {
-		t.Error("the API server did not answer, and nothing says so")
+		t.Error("the API server did not answer, and nothing reports it")
 	}
 }
 

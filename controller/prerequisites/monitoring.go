@@ -31,8 +31,8 @@ const (
 	monitoringTrue  = "true"
 )
 
-// monitoringCondition says whether Prometheus of the cluster scrapes a namespace. Without that, Windows nodes have no
-// graphs and no alerts, and nothing else says so.
+// monitoringCondition reports whether Prometheus of the cluster scrapes a namespace. Without that, Windows nodes have no
+// graphs and no alerts, and nothing else shows it.
 func monitoringCondition(ctx context.Context, live client.Reader, namespace string) (metav1.Condition, error) {
 	if namespace != gather.OperatorNamespace {
 		return metav1.Condition{

@@ -52,8 +52,8 @@ func TestAMissingPolicyIsSaid(t *testing.T) {
 			{secretWrites(t.Context(), p), policies.SecretWritesBound, tt.own, "fix: apply the file operator.yaml"},
 			{(&Cluster{Policies: p}).bindCloudIdentities(t.Context()), CloudIdentitiesBound, tt.cloud, "fix: apply the file cloud-node-manager.yaml"},
 		} {
-			said := strings.Contains(check.got.Message, tt.missing.GetObjectKind().GroupVersionKind().Kind) && strings.Contains(check.got.Message, check.fix)
-			missing := check.got.Reason == policies.ReasonPolicyNotApplied && said
+			isNamed := strings.Contains(check.got.Message, tt.missing.GetObjectKind().GroupVersionKind().Kind) && strings.Contains(check.got.Message, check.fix)
+			missing := check.got.Reason == policies.ReasonPolicyNotApplied && isNamed
 			if check.got.Type != check.kind || check.got.Status != check.status || missing != (check.status == metav1.ConditionFalse) {
 				t.Errorf("without %s: %+v, want %s %s", name, check.got, check.kind, check.status)
 			}

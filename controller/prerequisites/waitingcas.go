@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// waitingCAs says until when nodes that wait for adoption can have CAs in force: what is on them was in the cluster
+// waitingCAs returns until when nodes that wait for adoption can have CAs in force: their CAs were in the cluster
 // before, and gets no later one. Empty is not known.
 func waitingCAs(clientCAs, serverCAs string) string {
 	var text string

@@ -28,7 +28,7 @@ func publishedObjects() []client.Object {
 	return []client.Object{base.MetadataOf(base.SecretKind()), &rbacv1.Role{}, &rbacv1.RoleBinding{}}
 }
 
-// newLayerCache caches what is published, apart from the Secrets that are inputs: a cache has one selector for a kind.
+// newLayerCache caches the published layers, apart from the Secrets that are inputs: a cache has one selector for a kind.
 func newLayerCache(m manager.Manager, namespace string) (kubecluster.Cluster, error) {
 	labeled, err := labels.NewRequirement(published.LayerLabel, selection.Exists, nil)
 	if err != nil {

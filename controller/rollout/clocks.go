@@ -30,7 +30,7 @@ func (t *teller) clockSkews(nodes map[string]windowsnode.Node, r rendering) []he
 	return list
 }
 
-// clocksAgree says whose clocks differ from the operator's. It is a hint: nothing is decided by it.
+// clocksAgree lists clocks that differ from the operator's. It is a hint: nothing is decided by it.
 func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree,
 		Message: "no clock of a node is known to differ from the operator's by more than " +

@@ -58,7 +58,7 @@ func TestOneReportIsComparedASecondLater(t *testing.T) {
 	})
 }
 
-// TestAChangeDoesNotWaitForThePauseOfComparisons: what is rendered is published at once, however many nodes there are.
+// TestAChangeDoesNotWaitForThePauseOfComparisons: rendered bundles are published at once, however many nodes there are.
 func TestAChangeDoesNotWaitForThePauseOfComparisons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := work(t)

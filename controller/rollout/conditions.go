@@ -38,7 +38,7 @@ const maxNodeEvents = 20
 // nodes report, each call has other counts.
 const StatusPause = 3 * time.Second
 
-// teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and
+// teller reports how publication and rollout go: in the WindowsNodesStatus, and in Events on the operator's Deployment and
 // on Nodes.
 type teller struct {
 	writer     *status.Writer
@@ -57,18 +57,18 @@ type teller struct {
 	hostClocks func() []heartbeat.Skew
 	// upgrade is what OLM is told besides.
 	upgrade *status.Upgrade
-	// counters serve what is urgent and held.
+	// counters serve the urgent inputs that are held.
 	counters Counters
 
-	// said is what was written last, so that only what differs is compared with the cluster before the inputs are
+	// lastStatus is the last written one, so that only differences are compared with the cluster before the inputs are
 	// rendered again, and wrote is when.
-	said  *status.Status
-	wrote time.Time
+	lastStatus *status.Status
+	wrote      time.Time
 	// stepped is when the messages of hosts were written that were other ones than before.
 	stepped time.Time
 	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
 	warned map[string]bool
-	// unserved is true after it was said that the cluster does not serve the kind.
+	// unserved is true after it was reported that the cluster does not serve the kind.
 	unserved bool
 }
 
@@ -87,7 +87,7 @@ func findingSentence(f bundle.Finding) string {
 	return text
 }
 
-// reportOutcome says how it goes. It returns when to call it again to say the rest, 0 if all is said.
+// reportOutcome reports an outcome. It returns when to call it again for the rest, 0 if all is reported.
 func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, error) {
 	if o.fresh {
 		t.sendEvents(o.rendering)
@@ -124,26 +124,26 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	if t.unserved && t.now().Sub(t.wrote) < base.KindsPeriod {
 		return t.wrote.Add(base.KindsPeriod).Sub(t.now()), nil
 	}
-	if !o.fresh && t.said != nil && !t.unserved {
-		if reflect.DeepEqual(s, *t.said) {
+	if !o.fresh && t.lastStatus != nil && !t.unserved {
+		if reflect.DeepEqual(s, *t.lastStatus) {
 			return 0, nil
 		}
 		if wait := t.wrote.Add(StatusPause).Sub(t.now()); wait > 0 &&
-			slices.EqualFunc(s.Conditions, t.said.Conditions, sameReason) {
+			slices.EqualFunc(s.Conditions, t.lastStatus.Conditions, sameReason) {
 			return wait, nil
 		}
 	}
-	before, rest := t.said, time.Duration(0)
+	before, rest := t.lastStatus, time.Duration(0)
 	if wait := t.untilSteps(); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
 		if !o.fresh {
 			return wait, nil
 		}
 		s, rest = *before, wait // which is compared with the cluster
 	}
-	t.said = nil // an answer may be lost
+	t.lastStatus = nil // an answer may be lost
 	_ = t.try(ctx, "status", func(ctx context.Context) error { return t.writeStatus(ctx, s) })
-	if t.said == nil {
-		return 0, nil // it is tried again by itself
+	if t.lastStatus == nil {
+		return 0, nil // it is retried
 	}
 	if before == nil || !slices.EqualFunc(s.Hosts, before.Hosts, sameHost) {
 		t.stepped = t.now()
@@ -164,7 +164,7 @@ func (t *teller) writeStatus(ctx context.Context, s status.Status) error {
 	default:
 		t.unserved = false
 	}
-	t.said, t.wrote = &s, t.now()
+	t.lastStatus, t.wrote = &s, t.now()
 	return nil
 }
 
@@ -173,19 +173,19 @@ func sameReason(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 }
 
-// sayUnserved says once that there is no status.
+// sayUnserved reports once that there is no status.
 func (t *teller) sayUnserved() {
 	if t.unserved {
 		return
 	}
 	t.unserved = true
 	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version +
-		", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
+		", so conditions are reported in the log and in Events alone (fix: apply deploy/crd)"
 	t.log.Info(message)
 	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
 }
 
-// sayDamaged says which Secrets were not what was published. Nodes say the same of a layer that they cannot use.
+// sayDamaged names Secrets that did not match the published layer. Nodes report the same of a layer that they cannot use.
 func (t *teller) sayDamaged(secrets []string) {
 	for _, name := range secrets {
 		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
@@ -214,7 +214,7 @@ func (t *teller) sendEvents(r rendering) {
 		// Kubelets and kubectl use the name of a Node as its UID in events.
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
 		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s",
-			published.Shorten("the bundle of this node is refused, what is published for it stays: "+findingSentence(n.Finding)))
+			published.Shorten("the bundle of this node is refused, its published one stays: "+findingSentence(n.Finding)))
 	}
 }
 
@@ -248,7 +248,7 @@ func countMoreText(n int, what string) string {
 // moreNodes is the rest of a list of nodes.
 func moreNodes(left int) string { return countMoreText(left, "node") }
 
-// outcomeConditions says how the publication and the rollout go.
+// outcomeConditions are the conditions about the publication and the rollout.
 func outcomeConditions(o outcome) []metav1.Condition {
 	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue,
 		Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
@@ -263,8 +263,8 @@ func outcomeConditions(o outcome) []metav1.Condition {
 	case len(o.refused) > 0:
 		first := o.refused[0]
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
-		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it "+
-			"stays: %s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
+		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, its published one stays: "+
+			"%s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
 		done.Message = "the newest bundles of all other nodes are published"
 	}
 	if o.err != nil {
@@ -274,7 +274,7 @@ func outcomeConditions(o outcome) []metav1.Condition {
 	return []metav1.Condition{accepted, done, rolloutCondition(o)}
 }
 
-// urgentReached says which CAs and credentials cannot reach their nodes.
+// urgentReached lists the CAs and credentials that cannot reach their nodes.
 func urgentReached(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached,
 		Message: "all nodes have the urgent CAs and credentials, or get them now"}
@@ -320,7 +320,7 @@ func urgentHeld(o outcome) map[string]status.UrgentHeld {
 	return all
 }
 
-// rolloutCondition says how the rollout goes.
+// rolloutCondition is the condition about the rollout.
 func rolloutCondition(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse,
 		Message: published.Shorten(o.rollout.FleetMessage())}

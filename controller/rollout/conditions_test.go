@@ -35,7 +35,7 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.
+// TestCountsAreWrittenWithPauses has a node more in each second of a minute. All but counts and messages is reported at once.
 func TestCountsAreWrittenWithPauses(t *testing.T) {
 	writes := 0
 	nodes := map[string]windowsnode.Node{}
@@ -53,14 +53,14 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	})
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	says := &teller{
+	reporter := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{},
 		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
 	tell := func(o outcome) (again time.Duration) {
 		t.Helper()
-		again, err := says.reportOutcome(t.Context(), o)
+		again, err := reporter.reportOutcome(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	for i := range seconds {
 		nodes[fmt.Sprint("win-", i)] = windowsnode.Decode(corev1.Node{})
 		before := writes
-		// The rest is said when the pause is over.
+		// The rest is reported when the pause is over.
 		if again, left := tell(outcome{}), StatusPause-time.Duration(i)*time.Second%StatusPause; writes == before && again != left {
 			t.Errorf("after %d s: again in %s, want %s", i, again, left)
 		}
@@ -111,13 +111,13 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 				return err
 			},
 		})
-		says := &teller{
+		reporter := &teller{
 			writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: time.Now}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: time.Now, try: base.NewPauses(logr.Discard()).Try,
 			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{})),
 		}
 		w := work(t)
 		var step atomic.Int64
-		w.tell = says.reportOutcome
+		w.tell = reporter.reportOutcome
 		w.unjoined = func() []status.Host {
 			var hosts []status.Host
 			for i := range 10 {
@@ -165,9 +165,9 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 // TestADamagedLayerIsSaid with the name of its Secret, also while the rest of the status waits for its pause.
 func TestADamagedLayerIsSaid(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	says := &teller{writer: &status.Writer{Namespace: "windows"}, deployment: &corev1.ObjectReference{Namespace: "windows"}, events: recorder, log: logr.Discard()}
-	says.sayDamaged(nil)
-	says.sayDamaged([]string{"windows-layer-0-1of1"})
+	reporter := &teller{writer: &status.Writer{Namespace: "windows"}, deployment: &corev1.ObjectReference{Namespace: "windows"}, events: recorder, log: logr.Discard()}
+	reporter.sayDamaged(nil)
+	reporter.sayDamaged([]string{"windows-layer-0-1of1"})
 	select {
 	case got := <-recorder.Events:
 		if !strings.Contains(got, "Warning LayerReplaced Secret windows-layer-0-1of1 was damaged") || !strings.Contains(got, "fix: see in the audit log who writes Secrets of namespace windows") {
@@ -204,23 +204,23 @@ func TestOldKubeletsAreSaidBeforeAnUpdate(t *testing.T) {
 		n.Status.NodeInfo.KubeletVersion = kubelet
 		nodes[name] = windowsnode.Decode(n)
 	}
-	var said status.Upgrade
-	if said.KubeletProblem() != "" {
-		t.Errorf("before anything is known: %s", said.KubeletProblem())
+	var forOLM status.Upgrade
+	if forOLM.KubeletProblem() != "" {
+		t.Errorf("before anything is known: %s", forOLM.KubeletProblem())
 	}
 	c := kubeletsUpgradeable("4.20.4", nodes)
-	said.NoteKubelets(c)
+	forOLM.NoteKubelets(c)
 	if c.Type != "KubeletMinorVersionUpgradeable" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "version 4.20.4, because of the kubelets of win-a (v1.32.13) (fix: ") {
 		t.Errorf("%+v", c)
 	}
-	if said.KubeletProblem() != c.Message {
-		t.Errorf("for OLM: %s", said.KubeletProblem())
+	if forOLM.KubeletProblem() != c.Message {
+		t.Errorf("for OLM: %s", forOLM.KubeletProblem())
 	}
 	delete(nodes, "win-a")
 	c = kubeletsUpgradeable("4.20.4", nodes)
-	said.NoteKubelets(c)
-	if c.Status != metav1.ConditionTrue || said.KubeletProblem() != "" {
-		t.Errorf("%+v; for OLM: %s", c, said.KubeletProblem())
+	forOLM.NoteKubelets(c)
+	if c.Status != metav1.ConditionTrue || forOLM.KubeletProblem() != "" {
+		t.Errorf("%+v; for OLM: %s", c, forOLM.KubeletProblem())
 	}
 }
 
@@ -243,7 +243,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	})
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	says := &teller{
+	reporter := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
@@ -252,7 +252,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 		again time.Duration
 	}{{1, base.KindsPeriod}, {1, base.KindsPeriod / 2}, {2, base.KindsPeriod}, {2, base.KindsPeriod / 2}, {3, 0}, {3, 0}} {
 		served = i == 4
-		again, err := says.reportOutcome(t.Context(), outcome{})
+		again, err := reporter.reportOutcome(t.Context(), outcome{})
 		if err != nil || asked != want.asked || again != want.again {
 			t.Errorf("call %d: asked %d times, again in %s: %v; want %+v", i, asked, again, err, want)
 		}
@@ -260,7 +260,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	}
 }
 
-// TestAStatusThatCannotBeWritten is written as soon as it can be, also if it says the same then as the one before: it may have been written all the
+// TestAStatusThatCannotBeWritten is written as soon as it can be, also if it is the same then as the one before: it may have been written all the
 // same.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	failing, tried, written := true, 0, 0
@@ -278,7 +278,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	})
 	clock := func() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
 	try := func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }
-	says := &teller{
+	reporter := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
@@ -289,24 +289,24 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 		tried, written int
 	}{{false, outcome{}, 1, 1}, {false, outcome{}, 1, 1}, {true, refused, 2, 1}, {true, outcome{}, 3, 1}, {false, outcome{}, 4, 2}, {false, outcome{}, 4, 2}} {
 		failing = step.failing
-		if _, err := says.reportOutcome(t.Context(), step.say); err != nil || tried != step.tried || written != step.written {
+		if _, err := reporter.reportOutcome(t.Context(), step.say); err != nil || tried != step.tried || written != step.written {
 			t.Errorf("call %d: tried %d times, written %d times: %v", i, tried, written, err)
 		}
 	}
 }
 
-// TestClocksOfHostsThatHaveNoNodeYet are said too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
+// TestClocksOfHostsThatHaveNoNodeYet are reported too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
 func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
-	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{}))}
+	reporter := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{}))}
 	nodes := map[string]windowsnode.Node{"win-1": {}}
 	r := rendering{addresses: map[string]string{"win-1": "192.0.2.1", "": "192.0.2.2"}}
-	if got := says.clockSkews(nodes, r); len(got) > 0 {
+	if got := reporter.clockSkews(nodes, r); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
-	says.hostClocks = func() []heartbeat.Skew {
+	reporter.hostClocks = func() []heartbeat.Skew {
 		return []heartbeat.Skew{{Node: "192.0.2.1", By: time.Hour}, {Node: "192.0.2.2", By: -time.Hour}}
 	}
-	if c := clocksAgree(says.clockSkews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
+	if c := clocksAgree(reporter.clockSkews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }

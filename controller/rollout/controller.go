@@ -57,9 +57,9 @@ type Controller struct {
 	// Unjoined are the hosts that have not joined, and Expected the conditions that the operator always gives.
 	Unjoined Unjoined
 	Expected []string
-	// Counters serve what is published, urgent and held.
+	// Counters serve published bytes, urgent and held inputs.
 	Counters Counters
-	// Silence says for how long node agents have been silent, Heartbeats knows whose clocks differ.
+	// Silence is for how long node agents have been silent, Heartbeats knows whose clocks differ.
 	Silence    windowsnode.Silence
 	Heartbeats *heartbeat.Watch
 	// HostClocks returns the hosts whose clocks differ, by address; nil where the operator reaches none.
@@ -77,7 +77,7 @@ type Unjoined interface {
 	// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being
 	// removed.
 	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
-	// NodeWork returns what is being done on the host of a node; false if that is nothing.
+	// NodeWork returns the current work on the host of a node; false if there is none.
 	NodeWork(node string) (status.Host, bool)
 	// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false
 	// if nothing is wrong.
@@ -88,7 +88,7 @@ type Unjoined interface {
 	OnStep(func())
 }
 
-// SetupWithManager watches every kind of input, what is published, and the keys that sign.
+// SetupWithManager watches every kind of input, published objects, and the keys that sign.
 func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error {
 	namespace := c.Deployment.Namespace
 	published, err := newLayerCache(m, namespace)
@@ -125,7 +125,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	if c.Login != nil {
 		c.Login.OnKeyChange(changed)
 	}
-	m.Kinds.OnChange(changed) // what is kept of a kind that is refused now does not count
+	m.Kinds.OnChange(changed) // the cached objects of a kind that is refused now do not count
 	for _, same := range base.GroupByKind(c.Wants) {
 		watch := func() error {
 			changed()
@@ -190,7 +190,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		layers: executor.Layers, now: m.Clock().Now, log: log, count: renders,
 	}
-	says := &teller{
+	reporter := &teller{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace,
 			Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log,
@@ -201,7 +201,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	return &publisher{
 		inputs: &debouncer{now: m.Clock().Now, settle: settle}, pauses: pauses, now: m.Clock().Now, log: log,
 		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps,
-		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
+		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: reporter.reportOutcome,
 	}, nil
 }
 
@@ -226,7 +226,7 @@ type publisher struct {
 	now    func() time.Time
 	log    logr.Logger
 	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next
-	// steps of the rollout, and tell says how it went where people look; it returns when it has to say more.
+	// steps of the rollout, and tell reports how it went where people look; it returns when it has to report more.
 	render  func(context.Context) (rendering, error)
 	publish func(context.Context, []layers.Wanted) (layers.Changes, error)
 	roll    func(context.Context, steps.Rendered) (steps.Result, error)
@@ -240,7 +240,7 @@ type publisher struct {
 	told *outcome
 	// used are the Nodes whose confirmations nothing waits for.
 	used []windowsnode.Node
-	// compared is when the nodes were compared last with what is wanted, comparedNodes how many there were.
+	// compared is when the nodes were last compared with their wanted bundles, comparedNodes how many there were.
 	compared      time.Time
 	comparedNodes int
 	// urgent are the bundles of steps.Result.Urgent: their layers are wanted as those of the rendering are.
@@ -261,7 +261,7 @@ type outcome struct {
 }
 
 // Reconcile publishes what differs. Inputs that are refused leave everything as it is published. Its error is why
-// nothing was done; what fails for single layers or Nodes is in the status, and is tried again by itself.
+// nothing was done; failures of single layers or Nodes are in the status, and are retried.
 func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req == stepsOfHosts {
 		return p.tellSteps(ctx)
@@ -307,9 +307,9 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// tellSteps says how far hosts are that join. Nothing else has changed.
+// tellSteps reports how far hosts are that join. Nothing else has changed.
 func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
-	if p.told == nil { // which the next rendering says
+	if p.told == nil { // the next rendering reports it
 		return reconcile.Result{}, nil
 	}
 	p.pauses.BeginPass()
@@ -328,7 +328,7 @@ func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
 func (p *publisher) publishAndRoll(ctx context.Context) outcome {
 	changes, err := p.publish(ctx, p.kept.wantedLayers(p.urgent))
 	result, rollErr := p.roll(ctx, p.kept.rolloutInput(err, p.urgent))
-	// what is urgent is made for what nodes have, so its layers are known only now
+	// urgent layers are made for the layers of nodes, so they are known only now
 	if len(result.Unready) > 0 && unlessSome(err) == nil {
 		urgent := slices.Concat(p.urgent, result.Unready)
 		more, failed := p.publish(ctx, p.kept.wantedLayers(urgent))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// settle is how long inputs must stay the same before they are rendered: what is applied together is rendered once.
+// settle is how long inputs must stay the same before they are rendered: changes that are applied together are rendered once.
 // Changes that do not end keep them from it for settleLimit times as long.
 const (
 	settle      = time.Second

@@ -24,10 +24,10 @@ type working struct {
 	// renders are the times of renderings since the start, publications their number with those that rendered nothing.
 	renders      []time.Duration
 	publications int
-	// failing is how often the inputs cannot be read, rendering what happens meanwhile.
+	// failing is how often the inputs cannot be read, rendering what happens during that.
 	failing   int
 	rendering func()
-	// unjoined are the hosts that a rendering knows, tell says how it goes; nil is nothing.
+	// unjoined are the hosts that a rendering knows, tell reports how it goes; nil is nothing.
 	unjoined func() []status.Host
 	tell     func(context.Context, outcome) (time.Duration, error)
 	// roll makes the steps; nil makes none, for no nodes.

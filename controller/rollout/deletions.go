@@ -24,7 +24,7 @@ import (
 	"wmco/render"
 )
 
-// findDeleted compares the inputs with what is published on the Windows nodes.
+// findDeleted compares the inputs with the published bundles of the Windows nodes.
 func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) deletions.Found {
 	found := deletions.CompareInputs(hosts, nodes, r.publishedInputs)
 	for _, input := range found.WaitingInputs() {
@@ -51,7 +51,7 @@ func asJoinedHosts(found deletions.Found, hosts []render.Node) []render.Node {
 	return hosts
 }
 
-// inputsPresent says which inputs were deleted.
+// inputsPresent names the deleted inputs.
 func inputsPresent(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent,
 		Message: "all inputs are present"}
@@ -71,7 +71,7 @@ func inputsPresent(r rendering) metav1.Condition {
 	return c
 }
 
-// inputsConfirmed says which change of the inputs is held.
+// inputsConfirmed names the held change of the inputs.
 func inputsConfirmed(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsConfirmed, Status: metav1.ConditionTrue, Reason: status.ReasonNothingHeld,
 		Message: "no change waits for a confirmation"}
@@ -87,7 +87,7 @@ func inputsConfirmed(r rendering) metav1.Condition {
 	return c
 }
 
-// inputsClean says which findings about the inputs are warnings. Nothing waits for that.
+// inputsClean lists the findings about the inputs that are warnings. Nothing waits for that.
 func inputsClean(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings,
 		Message: "no finding about the inputs is a warning that is not accepted"}

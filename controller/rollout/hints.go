@@ -16,7 +16,7 @@ import (
 // mostHints is how many nodes the message of a hint names.
 const mostHints = 3
 
-// hostNetworksStable says on which nodes the Host Network Service crashes more often than the node agent restarts
+// hostNetworksStable lists the nodes on which the Host Network Service crashes more often than the node agent restarts
 // kube-proxy.
 func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.HostNetworksStable, Status: metav1.ConditionTrue, Reason: status.ReasonStable,
@@ -45,7 +45,7 @@ func namesOf(nodes map[string]windowsnode.Node, has func(published.Report) bool)
 	return names
 }
 
-// sshServersRun says on which nodes the OpenSSH server does not run although the node agent has tried to start it.
+// sshServersRun lists the nodes on which the OpenSSH server does not run although the node agent has tried to start it.
 func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.SSHServersRun, Status: metav1.ConditionTrue, Reason: status.ReasonSSHRuns,
 		Message: "no OpenSSH server of a node is known to be stopped"}
@@ -61,7 +61,7 @@ func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
 	return c
 }
 
-// windowsRebooted says which nodes Windows waits to boot, unless the settings ask to ignore it.
+// windowsRebooted lists the nodes that Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
 	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot,
 		Message: "no Windows is known to wait for a boot"}
@@ -83,7 +83,7 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	fix := "the operator drains and boots a node after wmco reboot NAME, or oc annotate node NAME --overwrite " +
 		published.RebootAnnotation + "=$(date +%s)"
 	if mode == render.WindowsRebootsCoordinate {
-		fix = "nothing: the operator drains and boots them as rollout says, once for what each waits for; wmco status NODE says when"
+		fix = "nothing: the operator drains and reboots them within the limits of rollout, once for each need; wmco status NODE shows when"
 	}
 	c.Message = published.Shorten("Windows waits for a boot of " +
 		bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) + " (fix: " + fix + ")")

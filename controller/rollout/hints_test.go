@@ -14,7 +14,7 @@ import (
 	"wmco/render"
 )
 
-// reportingNode is a Node that says nothing but a report.
+// reportingNode is a Node that has nothing but a report.
 func reportingNode(r published.Report) windowsnode.Node {
 	return windowsnode.Node{Node: &corev1.Node{}, Decoded: &windowsnode.Decoded{Report: r}}
 }

@@ -13,7 +13,7 @@ func refusedStatus(r refusedNode) status.Refused {
 	return status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix}
 }
 
-// statusOfHost returns what a node needs; false for one that has its bundle, or gets it by itself.
+// statusOfHost returns what a node needs; false for one that has its bundle, or gets it without help.
 func statusOfHost(r fleet.Row) (status.Host, bool) {
 	h := status.Host{Name: r.Node, Node: r.Node, State: r.State, Reason: r.Reason,
 		Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix), Log: r.Log}

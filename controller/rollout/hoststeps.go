@@ -8,14 +8,14 @@ import (
 	"wmco/controller/status"
 )
 
-// StepPause is StatusPause where what is said of single hosts alone differs: while hosts join, each call has other
+// StepPause is StatusPause where only texts about single hosts differ: while hosts join, each call has other
 // steps.
 const StepPause = 5 * time.Second
 
 // untilSteps is how long the messages of hosts are left as they are in the cluster.
 func (t *teller) untilSteps() time.Duration { return t.stepped.Add(StepPause).Sub(t.now()) }
 
-// sameHost reports whether the same is said of a host.
+// sameHost reports whether two rows of a host are equal.
 func sameHost(a, b status.Host) bool { return reflect.DeepEqual(a, b) }
 
 // sameButMessages reports whether two statuses say the same but for the messages of hosts.

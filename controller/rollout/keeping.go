@@ -15,8 +15,8 @@ import (
 	"wmco/render"
 )
 
-// keeper finds what nodes get that wait for the executables of this operator: what is published for them, with what
-// changes without executables (render.Keep). So a mirror change reaches a host to which no executables can be copied.
+// keeper makes the bundles of nodes that wait for the executables of this operator: the published ones, with the
+// changes that need no executables (render.Keep). So a mirror change reaches a host to which no executables can be copied.
 type keeper struct {
 	cache *layers.Cache
 	// told returns what this operator has told a Node. What others have written there is ignored.
@@ -27,7 +27,7 @@ type keeper struct {
 // keeping is one rendering's part of a keeper.
 type keeping struct {
 	*layers.Cache
-	// made are the cluster layers that were made, by what is published and what is wanted.
+	// made are the cluster layers that were made, by the published and the wanted layer.
 	made map[[2]bundle.Digest]madeLayer
 }
 
@@ -39,7 +39,7 @@ type madeLayer struct {
 }
 
 // keepWaitingBundles exchanges in the list the bundles of nodes that wait for the executables of that digest. It
-// returns what is published for those, by node.
+// returns the published bundles of those, by node.
 func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node,
 	payload bundle.Digest) map[string]published.Desired {
 	waiting := map[string]published.Desired{}
@@ -67,7 +67,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 	return kept
 }
 
-// keptBundle returns what is published, with what of the wanted bundle needs no other executables.
+// keptBundle returns the published bundle, with the changes of the wanted bundle that need no other executables.
 func (k keeping) keptBundle(ctx context.Context, d published.Desired, want render.Bundle) (render.Bundle, error) {
 	own, err := k.ReadLayer(ctx, d.Node)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"wmco/render"
 )
 
-// TestAKeptBundleIsOneThatTheOperatorHasSigned: a node that waits for executables keeps what it was told. What somebody else has written on
+// TestAKeptBundleIsOneThatTheOperatorHasSigned: a node that waits for executables keeps its signed bundle. One that others have written on
 // its Node is not kept, as that would be signed.
 func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 	layer := func(kind bundle.LayerKind) bundle.Layer {

@@ -12,8 +12,8 @@ import (
 	"wmco/payload"
 )
 
-// kubeletsUpgradeable says which Windows nodes keep the cluster from its next minor update, before that is tried. It is
-// what Nodes say about themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
+// kubeletsUpgradeable lists the Windows nodes that keep the cluster from its next minor update, before that is tried. It is
+// what Nodes report about themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
 func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets,
 		Message: "no Windows node keeps the cluster from its next minor update"}

@@ -81,7 +81,7 @@ func (h *lifeHost) facts() bundle.Facts {
 
 func (h *lifeHost) subnet() string { return fmt.Sprintf("10.132.%d.0/24", h.number) }
 
-// apply makes the host what a manifest says.
+// apply applies a manifest to the host.
 func (h *lifeHost) apply(m bundle.Manifest) {
 	h.digest, h.layers, h.has = m.Digest, nil, bundle.Bundle{}
 	for _, l := range m.Layers {
@@ -224,7 +224,7 @@ func (w *lifeWorld) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(bytes.NewReader(text)), Request: r}, err
 }
 
-// kubelet registers the Node of a host, and says how it is.
+// kubelet registers the Node of a host, and reports its state.
 func (w *lifeWorld) kubelet(h *lifeHost) {
 	node, ok := w.node(h)
 	if !ok {
@@ -320,7 +320,7 @@ func (w *lifeWorld) agent(h *lifeHost) {
 	w.report(h, w.follow(h, node, d))
 }
 
-// follow brings the host to what is published as far as that is permitted.
+// follow brings the host to its published bundle as far as that is permitted.
 func (w *lifeWorld) follow(h *lifeHost, node corev1.Node, d published.Desired) published.Report {
 	r := published.Report{State: published.StateApplied, Desired: d.Bundle}
 	if h.busy != nil && h.busy.Bundle == d.Bundle {
@@ -384,7 +384,7 @@ func (w *lifeWorld) layer(l published.Layer) bundle.Layer {
 	return known
 }
 
-// report writes what an agent says. One that is lost is written again with the next.
+// report writes a report of an agent. One that is lost is written again with the next.
 func (w *lifeWorld) report(h *lifeHost, r published.Report) {
 	facts := h.facts()
 	r.Applied, r.Layers, r.Facts, r.Features = h.digest, h.layers, &facts, published.Features()

@@ -77,8 +77,8 @@ func randomLife(r *rand.Rand) []lifeEvent {
 	return events
 }
 
-// TestTheLifeOfNodes: when events end, each node is Joined with what is wanted, or gone, or its state names what a person has to do. Each processor plays its part of
-// the lives.
+// TestTheLifeOfNodes: when events end, each node is Joined with its wanted bundle, or deleted, or its state names what a person has to do. Each
+// processor plays its part of the lives.
 func TestTheLifeOfNodes(t *testing.T) {
 	steps, err := strconv.Atoi(os.Getenv(lifeVariable))
 	if err != nil {

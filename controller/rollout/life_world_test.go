@@ -108,8 +108,8 @@ type lifeOperator struct {
 	decoded   *nodelist.Cache
 	// seen are the Nodes of the last call of publishes, and a key for the other inputs: watches see them change.
 	seen map[string]*corev1.Node
-	// said is what the rollout said last, about the inputs that were rendered.
-	said outcome
+	// last is the last outcome of the rollout, about the inputs that were rendered.
+	last outcome
 	// read are the inputs that were read last, by what they were read from.
 	read    *desired.Hosts
 	readFor string
@@ -280,7 +280,7 @@ func (w *lifeWorld) startOperator() {
 	op.publishes = &publisher{
 		inputs: &debouncer{now: now}, pauses: base.NewPauses(logr.Discard()), now: now, log: logr.Discard(), render: renders.renderJoined, publish: layersTo.PublishLayers, roll: executor.RunSteps,
 		removeConfirmations: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
-		tell:                func(_ context.Context, o outcome) (time.Duration, error) { op.said = o; return 0, nil },
+		tell:                func(_ context.Context, o outcome) (time.Duration, error) { op.last = o; return 0, nil },
 	}
 }
 
@@ -501,7 +501,7 @@ func (w *lifeWorld) pass(d time.Duration) {
 }
 
 // toggleEntry removes the entry of a host, or adds it again. An entry is not removed between the registration of its Node and the record of which host that
-// is: that Node is left to a person, as wmco status says.
+// is: that Node is left to a person, as wmco status shows.
 func (w *lifeWorld) toggleEntry(h *lifeHost) {
 	if w.isListed(h) {
 		n, ok := w.node(h)
@@ -550,7 +550,7 @@ const (
 	endJoined  = "joined"
 	endGone    = "gone"
 	endForeign = "waits for its adoption"
-	// endInterrupted is one that takes a place of maxUnavailable: its row says that another user has cordoned it.
+	// endInterrupted is one that takes a place of maxUnavailable: its row reports that another user has cordoned it.
 	endInterrupted = "waits for its adoption, and is cordoned"
 	endUnadopted   = "its entry was removed while it is adopted"
 	endOff         = "its host is off"
@@ -590,7 +590,7 @@ func (w *lifeWorld) settle() []string {
 
 // retryFailed does what the rows of nodes that have failed say.
 func (w *lifeWorld) retryFailed() {
-	for _, s := range w.op.said.rollout.Nodes {
+	for _, s := range w.op.last.rollout.Nodes {
 		i := slices.IndexFunc(w.hosts, func(h *lifeHost) bool { return h.name == s.Node })
 		if s.Phase == plan.PhaseDegraded && i >= 0 {
 			w.annotate(w.hosts[i], published.RetryAnnotation, w.clock.Now().Format(time.RFC3339))
@@ -602,9 +602,9 @@ func (w *lifeWorld) retryFailed() {
 func (w *lifeWorld) ends() (ends []string, wrong string) {
 	read, err := w.read(w.ctx)
 	w.must(err)
-	said := w.op.joiner.Unjoined.StatusHosts(configure.ListHosts(read))
+	last := w.op.joiner.Unjoined.StatusHosts(configure.ListHosts(read))
 	for _, h := range w.hosts {
-		end, why := w.endOf(h, read, said)
+		end, why := w.endOf(h, read, last)
 		if end == "" {
 			wrong = cmp.Or(wrong, h.name+": "+why)
 		}
@@ -622,17 +622,17 @@ func (w *lifeWorld) ends() (ends []string, wrong string) {
 }
 
 // endOf returns how a node ends; empty, and why, if it has not.
-func (w *lifeWorld) endOf(h *lifeHost, read *desired.Hosts, said []status.Host) (end, why string) {
+func (w *lifeWorld) endOf(h *lifeHost, read *desired.Hosts, last []status.Host) (end, why string) {
 	n, ok := w.node(h)
 	isListed := w.isListed(h)
 	row := status.Host{}
-	for _, s := range said {
+	for _, s := range last {
 		if s.Fix != "" && (s.Node == h.name || s.Address == h.address || s.Name == h.address) || s.Name == h.name {
 			row = s
 		}
 	}
 	rolled := plan.Status{}
-	for _, s := range w.op.said.rollout.Nodes {
+	for _, s := range w.op.last.rollout.Nodes {
 		if s.Node == h.name {
 			rolled = s
 		}
@@ -679,7 +679,7 @@ func lifeMarks(n corev1.Node) map[string]string {
 	return marks
 }
 
-// isAtRest reports whether a node is Joined with what is wanted, and nothing of a turn, an upgrade or a removal is left on it.
+// isAtRest reports whether a node is Joined with its wanted bundle, and nothing of a turn, an upgrade or a removal is left on it.
 func (w *lifeWorld) isAtRest(h *lifeHost, n corev1.Node, read *desired.Hosts) bool {
 	decoded := windowsnode.Decode(n)
 	i := slices.IndexFunc(read.All, func(r render.Node) bool { return r.Name == h.name })

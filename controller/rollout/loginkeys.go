@@ -78,7 +78,7 @@ func (l *loginKeys) countByState() map[string]int {
 // isAway reports whether a login failed because the host did not answer: nothing is wrong with the key.
 func isAway(h status.Host) bool { return h.Reason == "Unreachable" || h.Reason == "HostSilent" }
 
-// keysAccepted says which hosts are not known to accept the key of the operator.
+// keysAccepted lists the hosts that are not known to accept the key of the operator.
 func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool),
 	isSilent func(node string) bool) metav1.Condition {
 	c := metav1.Condition{Type: status.KeysAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonKeysAccepted,
@@ -129,7 +129,7 @@ func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool),
 // maxKeyProblem is how much the condition has of why one host refuses the key, in bytes.
 const maxKeyProblem = 200
 
-// explainState says what a node waits for.
+// explainState returns what a node waits for.
 func (l *loginKeys) explainState(node, state string, away bool) string {
 	switch {
 	case away:

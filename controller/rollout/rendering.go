@@ -53,7 +53,7 @@ type rendering struct {
 	refused []refusedNode
 	// unjoined returns the hosts that have not joined; addresses are those of the hosts that have a Node, by its name.
 	unjoined func() []status.Host
-	// nodeWork returns what is being done on the host of a node.
+	// nodeWork returns the current work on the host of a node.
 	nodeWork  func(node string) (status.Host, bool)
 	addresses map[string]string
 	// keys are what the hosts of nodes accept; nil where the operator reaches none. LoginProblem returns why a key is
@@ -184,13 +184,13 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 
 func (r *renderer) logRefused(result rendering) {
 	for _, n := range result.refused {
-		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason",
+		r.log.Info("the bundle of a node is refused, its published one stays", "node", n.name, "reason",
 			n.Reason, "message", findingSentence(n.Finding))
 	}
 }
 
-// dropProvenance drops the provenance of bundles, which takes much memory for many nodes. Nodes that keep what is
-// published share theirs.
+// dropProvenance drops the provenance of bundles, which takes much memory for many nodes. Nodes that keep their
+// published bundle share theirs.
 func dropProvenance(list []desired.Rendered, kept map[string]published.Desired) {
 	for i, n := range list {
 		if _, ok := kept[n.Node.Name]; !ok {
@@ -314,7 +314,7 @@ func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
 	return u, nil
 }
 
-// wantedLayers are what is published, with what is urgent. The list is only read.
+// wantedLayers are the layers to publish, with urgent ones. The list is only read.
 func (r *rendering) wantedLayers(urgent []layers.Wanted) []layers.Wanted {
 	if len(urgent) == 0 {
 		return r.wanted
@@ -344,7 +344,7 @@ func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps
 
 type publishFunc = func(context.Context, []layers.Wanted) (layers.Changes, error)
 
-// countPublished counts the bytes that are published. A call that fails in the middle is repeated with what is left,
+// countPublished counts the bytes that are published. A call that fails in the middle is repeated with the rest,
 // and counts that twice.
 func countPublished(counters Counters, do publishFunc) publishFunc {
 	return func(ctx context.Context, wanted []layers.Wanted) (layers.Changes, error) {

@@ -50,7 +50,7 @@ func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
 		"all are of its version": {[]string{"v1.36.0", "v1.36.3"}, ""},
 		"one is newer":           {[]string{"v1.36.0", "v1.37.2"}, ""},
 		"one is older":           {[]string{"v1.36.3", "v1.35.4", "v1.36.3"}, reason.KubeletTooNew},
-		"one says nothing":       {[]string{"v1.36.3", "unknown"}, reason.APIServerVersionUnknown},
+		"one gives no version":   {[]string{"v1.36.3", "unknown"}, reason.APIServerVersionUnknown},
 	} {
 		r := renderer{servers: func(context.Context) ([]string, error) { return tt.servers, nil }}
 		found, err := r.checkVersionSkew(t.Context(), "v1.36.3")

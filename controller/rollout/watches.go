@@ -39,7 +39,7 @@ func (i *debouncer) watchKind(c cache.Cache, kind schema.GroupVersionKind) sourc
 	return watchObjects(i, c, base.NewObject(kind), changesInput, changesDeletion)
 }
 
-// watchObjects watches objects of which an update can change bundles, or whose turn it is.
+// watchObjects watches objects of which an update can change bundles, or which node is next.
 func watchObjects[T client.Object](i *debouncer, c cache.Cache, like T, changesInput,
 	changesTurn func(before, now T) bool) source.Source {
 	return source.Kind(c, like, handler.TypedFuncs[T, reconcile.Request]{
@@ -87,10 +87,10 @@ func (i *debouncer) requestRendering(q base.Queue) {
 	i.requestComparison(q)
 }
 
-// requestComparison has what is rendered compared with what is published.
+// requestComparison has rendered bundles compared with published ones.
 func (i *debouncer) requestComparison(q base.Queue) { q.AddAfter(everything, i.settle) }
 
-// requestSteps has it said how far hosts are that join.
+// requestSteps has the steps of joining hosts reported.
 func (i *debouncer) requestSteps(q base.Queue) { q.AddAfter(stepsOfHosts, i.settle) }
 
 // changesInput reports whether an update of an object that is no Node can change a bundle.
@@ -163,7 +163,7 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 // inputOfReport is inputOfNode for the report alone.
 func inputOfReport(n windowsnode.Decoded) map[string]any {
 	return map[string]any{
-		// A report that cannot be read is an input: a finding says so.
+		// A report that cannot be read is an input, with a finding.
 		"facts": n.Report.Facts, "unreadable": n.ReportError != nil,
 		// An older agent gets a layer without the name of its Node.
 		"features": n.Report.Features,
@@ -175,7 +175,7 @@ func changesDeletion(before, now base.Object) bool {
 	return !before.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp())
 }
 
-// changesNodeTurn reports whether an update of a Node changes whose turn it is, besides what a bundle depends on.
+// changesNodeTurn reports whether an update of a Node changes which node is next, besides what a bundle depends on.
 func changesNodeTurn(before, now *corev1.Node) bool {
 	isForeign := func(key string) bool { return !isOperatorKey(key) }
 	return !before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
@@ -185,7 +185,7 @@ func changesNodeTurn(before, now *corev1.Node) bool {
 		turnConditions(before) != turnConditions(now)
 }
 
-// conditionState is what of a condition decides whose turn it is.
+// conditionState is the part of a condition that decides which node is next.
 type conditionState struct {
 	status corev1.ConditionStatus
 	since  time.Time

@@ -6,7 +6,7 @@ import (
 	"wmco/controller/status"
 )
 
-// listedHost returns what a node needs, or why its host does not accept the operator's key, and what is being done on
+// listedHost returns what a node needs, or why its host does not accept the operator's key, and the current work on
 // its host; false for one that needs nothing and has nothing done.
 func (r rendering) listedHost(row fleet.Row) (status.Host, bool) {
 	h, needs := statusOfHost(row)
@@ -29,5 +29,5 @@ func (r rendering) listedHost(row fleet.Row) (status.Host, bool) {
 	return work, true
 }
 
-// maxBeforeWork is how much is said of what a node needs while its host is worked on, in bytes.
+// maxBeforeWork is how much of a node's need is shown while its host is worked on, in bytes.
 const maxBeforeWork = 700

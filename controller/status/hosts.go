@@ -15,7 +15,7 @@ type Host struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`
 	Node    string `json:"node,omitempty"`
-	// State says what kind of attention it needs, Reason why, Message what happened and Fix what to do.
+	// State is what kind of attention it needs, Reason why, Message what happened and Fix what to do.
 	State   nodestate.State `json:"state"`
 	Reason  string          `json:"reason"`
 	Message string          `json:"message"`
@@ -36,7 +36,7 @@ func SortHosts(hosts []Host) []Host {
 	return hosts[:min(len(hosts), MaxHosts)]
 }
 
-// isMoving reports whether the host changes by itself.
+// isMoving reports whether the host is still changing.
 func (h Host) isMoving() bool {
 	return h.State == nodestate.Removing || h.State == nodestate.Joining || h.State == nodestate.Updating
 }

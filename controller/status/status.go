@@ -21,11 +21,11 @@ const OperatorName = "windows-machine-config-operator"
 
 // Types of conditions.
 const (
-	// InputsAccepted is false while the inputs, or those of a node, are refused: what is published stays.
+	// InputsAccepted is false while the inputs, or those of a node, are refused: published bundles stay.
 	InputsAccepted = "InputsAccepted"
 	// Published is true when the newest bundles of all nodes that can have one are there to be fetched.
 	Published = "Published"
-	// RolledOut is false while a node does not have what is wanted; the message is the rollout in one line.
+	// RolledOut is false while a node does not have its wanted bundle; the message is the rollout in one line.
 	RolledOut = "RolledOut"
 	// InputsPresent is false while nodes keep what they have because an input was deleted as a whole, until that is
 	// confirmed.
@@ -91,7 +91,7 @@ const (
 	ReasonRolloutFailed  = "RolloutFailed"
 )
 
-// Status is what one writer says. It owns its conditions, and the nodes if it gives them.
+// Status is the status of one writer. It owns its conditions, and the nodes if it gives them.
 type Status struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Nodes      *Nodes             `json:"nodes,omitempty"`
@@ -141,7 +141,7 @@ type UrgentHeld struct {
 	Expires time.Time
 }
 
-// Refused is a node whose bundle is refused; what is published for it stays.
+// Refused is a node whose bundle is refused; its published one stays.
 type Refused struct {
 	Node    string `json:"node"`
 	Reason  string `json:"reason"`

@@ -45,7 +45,7 @@ func IsSummary(conditionType string) bool {
 	return conditionType == Ready || conditionType == Progressing || conditionType == Degraded
 }
 
-// mostNamed is how many problems a message names; it says how many more there are.
+// mostNamed is how many problems a message names; it counts the others.
 const mostNamed = 3
 
 // maxNamed is how much a message has of all problems that it names, in bytes: with their number it fits into 1 KiB
@@ -58,7 +58,7 @@ type class int
 const (
 	// ignored is a hint, or follows from another condition.
 	ignored class = iota
-	// moving is under way, and ends by itself.
+	// moving is under way, and ends without help.
 	moving
 	// waiting waits for what a person has decided, such as a pause.
 	waiting
@@ -90,14 +90,14 @@ func hints() []string {
 // IsHint reports whether nothing is decided by a condition, and the three do not sum it up.
 func IsHint(conditionType string) bool { return slices.Contains(hints(), conditionType) }
 
-// classOfCondition says what a condition means that is not true.
+// classOfCondition returns what a condition means that is not true.
 func classOfCondition(c metav1.Condition) class {
 	switch {
 	case IsHint(c.Type):
 		return ignored
-	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
+	case c.Reason == ReasonInputsRefused: // InputsAccepted has the cause
 		return ignored
-	case c.Reason == ReasonKeyUnusable: // PrerequisitesMet says why
+	case c.Reason == ReasonKeyUnusable: // PrerequisitesMet has the cause
 		return ignored
 	case c.Reason == ReasonRollingOut, c.Reason == ReasonKeysChanging, c.Reason == reasonTrustedCAPending,
 		c.Type == hostsJoined, c.Type == instancesRemoved:
@@ -109,7 +109,7 @@ func classOfCondition(c metav1.Condition) class {
 	return degraded
 }
 
-// facts are what is summed up: problems in words, by what they mean, each with its reason.
+// facts are summed up: problems in words, by what they mean, each with its reason.
 type facts map[class][]problem
 
 type problem struct{ reason, text string }
@@ -184,7 +184,7 @@ func problemCondition(of string, problems []problem, unlisted int, none metav1.C
 	}
 }
 
-// readyCondition says whether everything is done, and otherwise what is first to know. Missing are the conditions that
+// readyCondition reports whether everything is done, and otherwise the most important problem. Missing are the conditions that
 // were not written yet.
 func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
@@ -208,7 +208,7 @@ func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Co
 	return c
 }
 
-// everythingDone says that everything is as it should be.
+// everythingDone is the message when everything is as it should be.
 func everythingDone(n *Nodes) string {
 	if n == nil || n.Total == 0 {
 		return "there is no Windows node, and none is wanted"

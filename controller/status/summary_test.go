@@ -43,7 +43,7 @@ func TestSummary(t *testing.T) {
 		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew"), no("NamespaceMonitored", "NamespaceNotMonitored"), no("NodeSettingsFollowed", "ImagePolicyIgnored"), no(WindowsRebooted, ReasonRebootPending)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
 		{"keys are exchanged", []metav1.Condition{no(KeysAccepted, ReasonKeysChanging)}, updated, nil, 0, [3]string{"False KeysChanging KeysAccepted: because", "True KeysChanging KeysAccepted: because", healthy}},
 		{"a host refuses the key", []metav1.Condition{no(KeysAccepted, ReasonKeyNotAccepted)}, updated, nil, 0, [3]string{"False KeyNotAccepted KeysAccepted: because", idle, "True KeyNotAccepted KeysAccepted: because"}},
-		{"another condition says what is wrong with the Secret", []metav1.Condition{unknown(KeysAccepted, ReasonKeyUnusable)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
+		{"another condition has the problem of the Secret", []metav1.Condition{unknown(KeysAccepted, ReasonKeyUnusable)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
 		{"a rollout", []metav1.Condition{no(RolledOut, ReasonRollingOut)}, updated, nil, 0, [3]string{"False RollingOut RolledOut: because", "True RollingOut RolledOut: because", healthy}},
 		{"a paused rollout", []metav1.Condition{no(RolledOut, ReasonPaused)}, updated, nil, 0, [3]string{"False RolloutPaused RolledOut: because", idle, healthy}},
 		{"a rollout that has stopped", []metav1.Condition{no(RolledOut, ReasonStopped)}, updated, nil, 0, [3]string{"False RolloutStopped RolledOut: because", idle, "True RolloutStopped RolledOut: because"}},
@@ -60,7 +60,7 @@ func TestSummary(t *testing.T) {
 			"False LoginRefused a: the host refuses the login (fix: add the public key)", "True Joining b: on the way", "True LoginRefused a: the host refuses the login (fix: add the public key)",
 		}},
 		{"a removal", nil, updated, []Host{{Name: "a", State: nodestate.Removing, Reason: "Draining", Message: "draining"}}, 0, [3]string{"False Draining a: draining", "True Draining a: draining", healthy}},
-		{"a removal that is stuck is said once", []metav1.Condition{no(instancesRemoved, "LoginRefused")}, updated, []Host{failing("a")}, 0, [3]string{
+		{"a removal that is stuck is listed once", []metav1.Condition{no(instancesRemoved, "LoginRefused")}, updated, []Host{failing("a")}, 0, [3]string{
 			"False LoginRefused a: the host refuses the login (fix: add the public key)", idle, "True LoginRefused a: the host refuses the login (fix: add the public key)",
 		}},
 		{"a removal whose host is not listed yet", []metav1.Condition{unknown(instancesRemoved, "Removing")}, updated, nil, 0, [3]string{"False Removing InstancesRemoved: because", "True Removing InstancesRemoved: because", healthy}},

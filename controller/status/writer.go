@@ -41,7 +41,7 @@ const maxConditionMessage = 32768
 const maxConflicts = 5
 
 // WriteConditions writes all conditions of this owner. It writes nothing and returns no error where the cluster does
-// not serve the kind: then the conditions are in events alone, which the controller of rollouts says.
+// not serve the kind: then the conditions are in events alone, which the controller of rollouts reports.
 func (w *Writer) WriteConditions(ctx context.Context, conditions []metav1.Condition) error {
 	err := w.WriteStatus(ctx, Status{Conditions: conditions})
 	if meta.IsNoMatchError(err) {
@@ -76,7 +76,7 @@ func (w *Writer) writeOnce(ctx context.Context, s Status) error {
 		return nil
 	}
 	next := emptyObject(w.Namespace)
-	// Of the version that the summary is about: another writer may have said something else since.
+	// Of the version that the summary is about: another writer may have changed it since.
 	next.SetResourceVersion(have.GetResourceVersion())
 	if next.Object["status"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&s); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (w *Writer) currentObject(ctx context.Context) (*unstructured.Unstructured,
 	return have, nil
 }
 
-// Read returns what all writers have said; nothing where there is no object yet. Where the cluster does not serve the
+// Read returns the status of all writers; nothing where there is no object yet. Where the cluster does not serve the
 // kind, the error is one that meta.IsNoMatchError knows.
 func Read(ctx context.Context, live client.Reader, namespace string) (Status, error) {
 	have := emptyObject(namespace)
@@ -204,7 +204,7 @@ func (s Status) withCounts(before Status) Status {
 	return s
 }
 
-// isAlreadyIn reports whether the object says this already. It may have conditions of other writers.
+// isAlreadyIn reports whether the object has this already. It may have conditions of other writers.
 func (s Status) isAlreadyIn(before Status) bool {
 	for _, c := range s.Conditions {
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil ||

@@ -140,7 +140,7 @@ func checkChanges(t *testing.T) {
 	}
 }
 
-// checkOthers: a second reconciler says something else, without the nodes.
+// checkOthers: a second reconciler writes something else, without the nodes.
 func checkOthers(t *testing.T) {
 	w := start(t)
 	first := Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 1}}
@@ -155,7 +155,7 @@ func checkOthers(t *testing.T) {
 	}
 }
 
-// checkPages: two writers whose conditions are summed up, with pages, agree on what is written.
+// checkPages: two writers whose conditions are summed up, with pages, agree on the text.
 func checkPages(t *testing.T) {
 	w := start(t)
 	w.AddPage = func(message, reason string, most int) string {
@@ -197,7 +197,7 @@ func checkMany(t *testing.T) {
 	}
 }
 
-// checkSummary: a writer that has read the object before another one wrote does not sum up what is outdated.
+// checkSummary: a writer that has read the object before another one wrote does not sum up outdated conditions.
 func checkSummary(t *testing.T) {
 	w := start(t)
 	w.Expected = []string{InputsAccepted, "Joined"}

@@ -49,7 +49,7 @@ type UserData struct {
 }
 
 // recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are
-// not watched. A Machine that starts in between gets what is there, so a changed Secret is corrected within half a
+// not watched. A Machine that starts in between gets the present one, so a changed Secret is corrected within half a
 // minute.
 const recheckKeys = 20 * time.Second
 
@@ -125,7 +125,7 @@ const (
 // actionJoin is the action of events about the key, as of those about hosts that join.
 const actionJoin = "Join"
 
-// mayLack begins what it says.
+// mayLack begins its message.
 const mayLack = "new Machines may get no user data, or that of an earlier key: "
 
 // eventObject is the object of events.
@@ -134,7 +134,7 @@ func (u *UserData) eventObject() *corev1.ObjectReference {
 		Name: keys.SecretName}
 }
 
-// writeSecrets writes the Secrets that differ, each also where another one cannot be written, and says how that ended.
+// writeSecrets writes the Secrets that differ, each also where another one cannot be written, and reports how that ended.
 // It writes none while nothing binds what else could be done with that right. An error is one that another try may not
 // have.
 func (u *UserData) writeSecrets(ctx context.Context, wanted []corev1.Secret) (metav1.Condition, error) {

@@ -50,8 +50,8 @@ type operator struct {
 	client.WithWatch
 	t        *testing.T
 	recorder *events.FakeRecorder
-	// said are the conditions that were said last.
-	said []metav1.Condition
+	// lastConditions are those of the last call.
+	lastConditions []metav1.Condition
 }
 
 const machineAPI, clusterAPI = "openshift-machine-api", machines.ClusterAPINamespace
@@ -79,7 +79,7 @@ func newOperator(t *testing.T, change ...func(*configv1.Infrastructure)) *operat
 func (o *operator) use(c client.WithWatch) {
 	o.UserData = &UserData{
 		Reader: c, Live: c, Client: c, Policies: policies.Policies{Live: c, Client: c, Namespace: gather.OperatorNamespace},
-		Say:   func(_ context.Context, list []metav1.Condition) error { o.said = list; return nil },
+		Say:   func(_ context.Context, list []metav1.Condition) error { o.lastConditions = list; return nil },
 		Login: &hosts.Login{Live: c, Client: c, Namespace: gather.OperatorNamespace}, Events: o.recorder, Log: logr.Discard(),
 	}
 }
@@ -117,7 +117,7 @@ func (o *operator) secret(namespace string) *corev1.Secret {
 // reconcile returns the condition and the events.
 func (o *operator) reconcile() (metav1.Condition, []string, error) {
 	o.t.Helper()
-	o.said = nil
+	o.lastConditions = nil
 	result, err := o.Reconcile(o.t.Context(), reconcile.Request{})
 	if err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > 30*time.Second) {
 		o.t.Errorf("the Secrets are compared again after %s", result.RequeueAfter)
@@ -126,10 +126,10 @@ func (o *operator) reconcile() (metav1.Condition, []string, error) {
 	for len(o.recorder.Events) > 0 {
 		list = append(list, <-o.recorder.Events)
 	}
-	if len(o.said) != 1 || o.said[0].Type != UserDataWritten {
+	if len(o.lastConditions) != 1 || o.lastConditions[0].Type != UserDataWritten {
 		return metav1.Condition{}, list, err
 	}
-	return o.said[0], list, err
+	return o.lastConditions[0], list, err
 }
 
 // as has the condition be this one.
@@ -304,7 +304,7 @@ func TestNoUserDataWithoutThePolicy(t *testing.T) {
 	must(t, o.WithWatch.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 }
 
-// TestAKeyThatCannotBeUsedChangesNothing: an Event says what is wrong with it.
+// TestAKeyThatCannotBeUsedChangesNothing: an Event has the problem.
 func TestAKeyThatCannotBeUsedChangesNothing(t *testing.T) {
 	o := newOperator(t)
 	o.as("with a key", metav1.ConditionTrue)
@@ -329,7 +329,7 @@ func TestAKeyThatCannotBeUsedChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatFailsIsTriedAgain: each Secret is tried, whatever becomes of the other, and an error is said.
+// TestWhatFailsIsTriedAgain: each Secret is tried, whatever becomes of the other, and an error is reported.
 func TestWhatFailsIsTriedAgain(t *testing.T) {
 	broken := errors.New("no answer")
 	failing := func(is func(key client.ObjectKey, o client.Object) bool) func(o *operator) {

@@ -61,11 +61,11 @@ func (s secretsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// receive waits until something was said. It fails where the manager has ended, or after a minute, as nothing is said then.
-func receive(t *testing.T, said chan struct{}, ended chan error) {
+// receive waits until there is a report. It fails where the manager has ended, or after a minute, as nothing is reported then.
+func receive(t *testing.T, done chan struct{}, ended chan error) {
 	t.Helper()
 	select {
-	case <-said:
+	case <-done:
 	case err := <-ended:
 		t.Fatalf("the manager has ended: %v", err)
 	case <-time.After(time.Minute):
@@ -80,8 +80,8 @@ func TestThePrivateKeyAloneIsWatched(t *testing.T) {
 	s := secretsServer{make(chan string, 100), make(chan *corev1.Secret)}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	said := make(chan struct{}, 100)
-	o.Say = func(context.Context, []metav1.Condition) error { said <- struct{}{}; return nil }
+	done := make(chan struct{}, 100)
+	o.Say = func(context.Context, []metav1.Condition) error { done <- struct{}{}; return nil }
 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
@@ -98,9 +98,9 @@ func TestThePrivateKeyAloneIsWatched(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- all.Start(ctx) }()
-	receive(t, said, ended)
+	receive(t, done, ended)
 	s.added <- privateKey(t)
-	receive(t, said, ended)
+	receive(t, done, ended)
 	stop()
 	must(t, <-ended)
 	want := "/api/v1/namespaces/" + gather.OperatorNamespace + "/secrets metadata.name=" + keys.SecretName

@@ -2,7 +2,7 @@ package windowsnode
 
 import "wmco/bundle/published"
 
-// Life is where a node is in its life. docs/architecture.md, The life of a node, says what is done in each, and what
+// Life is where a node is in its life. docs/architecture.md, The life of a node, lists what is done in each, and what
 // ends it.
 type Life string
 
@@ -12,7 +12,7 @@ const (
 	LifeNew Life = "New"
 	// LifeJoining is one that the operator has cordoned until it has all that it needs.
 	LifeJoining Life = "Joining"
-	// LifeJoined is one that has joined. The rollout brings it what is new.
+	// LifeJoined is one that has joined. The rollout brings it changes.
 	LifeJoined Life = "Joined"
 	// LifeForeign is one that another operator has joined, and that waits for its adoption.
 	LifeForeign Life = "WaitsForAdoption"

@@ -20,14 +20,14 @@ type Node struct {
 
 // Decoded is what the annotations and conditions of a Node say.
 type Decoded struct {
-	// Desired is what the DesiredAnnotation says, whoever has written it; DesiredError is why it cannot be used, set
+	// Desired is the decoded DesiredAnnotation, whoever has written it; DesiredError is why it cannot be used, set
 	// also where there is none.
 	Desired      published.Desired
 	DesiredError error
-	// Report is what the node agent says; ReportError is why it cannot be used, set also where there is none.
+	// Report is the report of the node agent; ReportError is why it cannot be used, set also where there is none.
 	Report      published.Report
 	ReportError error
-	// Rollout is what the operator has noted. It is zero where there is nothing, and where RolloutError says why it
+	// Rollout is the operator's note. It is zero where there is nothing, and where RolloutError is why it
 	// cannot be used.
 	Rollout      RolloutState
 	RolloutError error
@@ -116,10 +116,10 @@ func VerifyWith(open func(node published.NodeID, text string) (published.Desired
 // ID returns which Node it is.
 func (n Node) ID() published.NodeID { return published.NodeID{Name: n.Name, UID: string(n.UID)} }
 
-// IsReady reports whether the kubelet says that it is.
+// IsReady reports whether the kubelet reports that it is.
 func (n Node) IsReady() bool { return n.KubeletCondition.Status == corev1.ConditionTrue }
 
-// IsLost reports whether the cluster has lost the kubelet. One that says by itself that it is not Ready is not lost,
+// IsLost reports whether the cluster has lost the kubelet. One that reports itself as not Ready is not lost,
 // and has a certificate.
 func (n Node) IsLost() bool { return n.KubeletCondition.Status == corev1.ConditionUnknown }
 

@@ -44,7 +44,7 @@ func SplitBoots(text string) []bundle.BootReason {
 	return reasons
 }
 
-// DescribeBoots says for people what Windows waits for.
+// DescribeBoots lists for people what Windows waits for.
 func DescribeBoots(reasons []bundle.BootReason) string {
 	var texts []string
 	for _, r := range reasons {

@@ -92,7 +92,7 @@ type WindowsBoot struct {
 	Begun time.Time `json:"begun"`
 }
 
-// Elapsed is for how long what is decided by had lasted, for an operator that is started later. It is written with
+// Elapsed is for how long the states that decisions depend on had lasted, for an operator that is started later. It is written with
 // every step and, where a turn takes long, a few times in it.
 type Elapsed struct {
 	Permitted int64 `json:"permittedSeconds,omitempty"`

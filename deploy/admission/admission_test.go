@@ -167,7 +167,7 @@ func TestCloudNodeManagerIsBoundToItsNode(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// RBAC does not let it create and delete, whatever the policy says.
+	// RBAC does not let it create and delete, whatever the policy allows.
 	if err := own.Create(t.Context(), node("win-c")); !apierrors.IsForbidden(err) {
 		t.Errorf("creating a Node: %v", err)
 	}

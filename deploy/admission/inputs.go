@@ -13,7 +13,7 @@ import (
 )
 
 // Names of the policies about what administrators write. Nothing depends on them: the operator judges the objects
-// again, and says more.
+// again, in more detail.
 const (
 	Instances = "windows-instances"
 	Settings  = "windows-machine-config"

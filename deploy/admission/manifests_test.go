@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the manifests and fail")
 // namespace is that of the operator in deploy.
 const namespace = "openshift-windows-machine-config-operator"
 
-// TestManifests: what is installed by the manifests is what the operator looks for in the cluster.
+// TestManifests: the manifests install what the operator looks for in the cluster.
 func TestManifests(t *testing.T) {
 	cloudPolicy, cloudBinding := CloudNodeManager()
 	policy, binding := OperatorSecrets(namespace)

@@ -52,7 +52,7 @@ func AsksAbout(group, kind, namespace, name string) bool {
 	return slices.ContainsFunc(askedAbout(), func(a asked) bool { return a.group == group && a.kind == kind })
 }
 
-// WarningWebhook returns the configuration of the webhook that says, while an object is applied, what it will change on
+// WarningWebhook returns the configuration of the webhook that warns, while an object is applied, what it will change on
 // the Windows nodes. It refuses nothing: an API server that gets no answer within two seconds goes on. Namespace is
 // that of the operator.
 //

@@ -100,7 +100,7 @@ func TestTheProgramHasTheFlags(t *testing.T) {
 	}
 }
 
-// installer returns the rules of somebody who may apply the manifests, and nothing that the manifests do not give to others. An API
+// installer returns the rules of a user who may apply the manifests, and nothing that the manifests do not give to others. An API
 // server refuses roles with more than their author has, unless the author may escalate.
 func installer(t *testing.T, list []*unstructured.Unstructured) []testenv.Rule {
 	t.Helper()
@@ -213,7 +213,7 @@ func versions(t *testing.T, list []*unstructured.Unstructured) map[string]string
 	return all
 }
 
-// TestNobodyGivesMoreThanTheyHave: somebody who lacks one right of the operator cannot install it, so TestApply has shown that the list
+// TestNobodyGivesMoreThanTheyHave: a user who lacks one right of the operator cannot install it, so TestApply has shown that the list
 // of rights is complete.
 func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
 	list := shipped(t)

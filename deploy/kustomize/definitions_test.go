@@ -188,7 +188,7 @@ func within(want, got any, path string) error {
 		var missing []error
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			if _, ok := g[key]; !ok {
-				if w[key] != nil && !reflect.ValueOf(w[key]).IsZero() { // what is zero is left out
+				if w[key] != nil && !reflect.ValueOf(w[key]).IsZero() { // zero values are left out
 					missing = append(missing, fmt.Errorf("%s.%s is not kept", path, key))
 				}
 				continue

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RunbookAnnotation is where an alert names the page that says what to do. In deploy it is the path of the page in the
+// RunbookAnnotation is where an alert names its runbook. In deploy it is the path of the page in the
 // repository.
 const RunbookAnnotation = "runbook_url"
 

@@ -125,7 +125,7 @@ func (f Files) add(name string, content any) error {
 	return nil
 }
 
-// split says what becomes of each object.
+// split decides where each object goes.
 func split(objects []*unstructured.Unstructured) (p parts, err error) {
 	roles := map[string]*unstructured.Unstructured{}
 	// elsewhere are Roles of other namespaces: OLM puts every Role into the operator's own.

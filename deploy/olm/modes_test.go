@@ -149,7 +149,7 @@ func inBundle(g grant) grant {
 	return g
 }
 
-// TestOLMAndKustomizeGiveTheSameRights: an operator may do the same however it was installed, but for what inBundle says.
+// TestOLMAndKustomizeGiveTheSameRights: an operator may do the same however it was installed, but for the exceptions in inBundle.
 func TestOLMAndKustomizeGiveTheSameRights(t *testing.T) {
 	var want []string
 	roles := map[string][]rbacv1.PolicyRule{}

@@ -15,7 +15,7 @@ import (
 // previous is the folder with what the bundle of the release before brought: `make olm-previous` copies it when a release is made.
 //
 // While the operator does not allow its upgrade, OLM executes the InstallPlan of the next release all the same: the files of the new bundle
-// are in effect, and the old operator runs on with them (internal/test/olmtest). Only what is in the ClusterServiceVersion waits.
+// are in effect, and the old operator runs on with them (internal/test/olmtest). Only the ClusterServiceVersion waits.
 const previous = "previous"
 
 // TestABundleTakesNothingFromThePreviousRelease: no right, no field of a definition and no Service, as the operator of the release before
@@ -41,7 +41,7 @@ func installedFiles(b Files) Files {
 	return files
 }
 
-// losses says what the objects of before have that those of after lack.
+// losses lists what the objects of before have that those of after lack.
 func losses(t *testing.T, before, after Files) []string {
 	t.Helper()
 	var list []string

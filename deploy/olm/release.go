@@ -56,7 +56,7 @@ var ErrImage = errors.New("the image must be given as REGISTRY/NAME@sha256:DIGES
 
 var imageByDigest = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+@sha256:[0-9a-f]{64}$`)
 
-// check returns what is wrong with the release.
+// check returns the problems of the release.
 func (r Release) check() error {
 	if _, err := semver.StrictNewVersion(r.Version); err != nil {
 		return fmt.Errorf("reading version %q: %w", r.Version, err)

@@ -52,9 +52,9 @@ func open(t *testing.T, f Files) *opened {
 // rule is one that operator-framework's validators check. They are not linked here: `make olm-check` runs them.
 type rule struct {
 	name string
-	// source is the validator, in github.com/operator-framework/api/pkg/validation/internal where nothing else is said.
+	// source is the validator, in github.com/operator-framework/api/pkg/validation/internal unless noted.
 	source string
-	// problem returns what is wrong, empty if nothing is.
+	// problem returns the problem, empty if there is none.
 	problem func(*opened) string
 	// broken makes the bundle break the rule.
 	broken func(*opened)

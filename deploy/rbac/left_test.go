@@ -36,7 +36,7 @@ func request(t *testing.T, user string, groups ...string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// TestWhoeverApprovesCertificatesIsAnyUser is what docs/security.md says: the operator approves by rules of its own, and the right to approve
+// TestWhoeverApprovesCertificatesIsAnyUser, as in docs/security.md: the operator approves by rules of its own, and the right to approve
 // is about a signer, not about a user. With the bootstrap token, which the operator may read, its token is that of any user but the group
 // system:masters.
 func TestWhoeverApprovesCertificatesIsAnyUser(t *testing.T) {
@@ -64,14 +64,14 @@ func TestWhoeverApprovesCertificatesIsAnyUser(t *testing.T) {
 		t.Cleanup(func() { th.without(csr) })
 		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Thief"}}
 		if err := th.SubResource("approval").Update(t.Context(), csr); err != nil {
-			t.Errorf("%s: the documentation says that this is left: %v", signer, err)
+			t.Errorf("%s: the documentation lists that this is left: %v", signer, err)
 			continue
 		}
 		err := testenv.Eventually(t.Context(), "the certificate", func() bool {
 			return th.admin.Get(t.Context(), client.ObjectKeyFromObject(csr), csr) == nil && len(csr.Status.Certificate) > 0
 		})
 		if err != nil {
-			t.Errorf("%s: the documentation says that this is left: %v", signer, err)
+			t.Errorf("%s: the documentation lists that this is left: %v", signer, err)
 		}
 	}
 }
@@ -90,13 +90,13 @@ func TestWhatIsLeftOutsideOfSecrets(t *testing.T) {
 		"deleting any Node": th.Delete(t.Context(), node.DeepCopy()),
 	} {
 		if err != nil {
-			t.Errorf("%s: the documentation says that this is left: %v", name, err)
+			t.Errorf("%s: the documentation lists that this is left: %v", name, err)
 		}
 	}
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "cloud-private-key"}}
 	th.have(own)
 	if err := th.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
-		t.Errorf("Secrets of its own namespace: the documentation says that this is left: %v", err)
+		t.Errorf("Secrets of its own namespace: the documentation lists that this is left: %v", err)
 	}
 	for name, err := range map[string]error{
 		"status of a Node":      th.Status().Patch(t.Context(), node.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"addresses":[]}}`))),

@@ -142,7 +142,7 @@ func TestPoliciesOfOtherNames(t *testing.T) {
 	}
 }
 
-// TestUnderOLMThePolicyCanBeUndone is what docs/security.md says: a policy is not asked about policies, so under OLM whoever has the token can
+// TestUnderOLMThePolicyCanBeUndone, as in docs/security.md: a policy is not asked about policies, so under OLM whoever has the token can
 // change the one that binds it. The manifests give no such right.
 func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 	off := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"validationActions":["Audit"]}}`))
@@ -152,7 +152,7 @@ func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 		loadBundle(t, th)
 		th.bind()
 		if err := th.Patch(t.Context(), binding.DeepCopy(), off); err != nil {
-			t.Errorf("the documentation says that it can be undone: %v", err)
+			t.Errorf("the documentation lists that it can be undone: %v", err)
 		}
 		// The operator restores it when it looks the next time.
 		if err := (policies.Policies{Live: th, Client: th, Namespace: operatorNamespace}).BindOperator(t.Context()); err != nil {

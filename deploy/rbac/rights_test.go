@@ -296,7 +296,7 @@ func (t *thief) awaitPolicy() {
 	}
 }
 
-// loadManifests is what is installed by the manifests.
+// loadManifests loads the installed manifests.
 func loadManifests(t *testing.T) {
 	t.Helper()
 	cluster.Load(t, ".", filepath.Join("..", "admission"), filepath.Join("..", "cluster-api", "machines.yaml"), filepath.Join("..", "cluster-api", "user-data.yaml"))

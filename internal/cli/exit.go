@@ -18,7 +18,7 @@ const (
 	ExitUnreachable = 3
 	ExitPartial     = 4
 	ExitRolledBack  = 5
-	// ExitDamaged is that of a program whose own file is not what its name says.
+	// ExitDamaged is that of a program whose own file does not match its name.
 	ExitDamaged     = 125
 	ExitInterrupted = 130
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// grace is how long an interrupted command may take to end by itself. One that still waits then, for standard input,
+// grace is how long an interrupted command may take to end. One that still waits then, for standard input,
 // for a pipe to be opened or for an answer, changes nothing and is left behind: the program ends without it.
 const grace = 500 * time.Millisecond
 
@@ -19,7 +19,7 @@ var errInterrupted = errors.New("interrupted")
 // endings is the key in a context of the lock of Orderly, a channel with room for the one who holds it.
 type endings struct{}
 
-// Orderly says that a command ends by itself after an interrupt from here on, however long it takes: it writes, or it
+// Orderly marks a command that ends in order after an interrupt from here on, however long it takes: it writes, or it
 // changes a host. The command calls done when it has ended. Once an interrupted program ends, Orderly does not return:
 // no change begins anymore. It is called at most once in a command.
 func Orderly(ctx context.Context) (done func()) {
@@ -32,7 +32,7 @@ func Orderly(ctx context.Context) (done func()) {
 }
 
 // interruptible runs a command until it ends, or until the context has ended and the command is in nothing that has to
-// end by itself.
+// end in order.
 func interruptible(ctx context.Context, command func(context.Context) error) error {
 	lock := make(chan struct{}, 1)
 	ended := make(chan error, 1)
@@ -53,6 +53,6 @@ func interruptible(ctx context.Context, command func(context.Context) error) err
 	if err := within(grace); !errors.Is(err, errInterrupted) {
 		return err
 	}
-	lock <- struct{}{} // which waits for what is orderly
+	lock <- struct{}{} // waits for orderly commands
 	return within(settle)
 }

@@ -16,7 +16,7 @@ type Ready string
 // the program, nor reach the terminal as a command to it: control characters are escaped, and an error is one line. All
 // messages are printed by it.
 func Printf(w io.Writer, format string, args ...any) {
-	_, _ = fmt.Fprintf(w, format, plain(args)...) // a message that nobody can read has no other way out
+	_, _ = fmt.Fprintf(w, format, plain(args)...) // a message that cannot be printed has no other way out
 }
 
 // PrintText prints a text of several lines, with control characters escaped. A carriage return that does not end a line

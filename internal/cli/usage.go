@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Usage is what a command line must be like, beside each flag by itself.
+// Usage has the requirements of a command line, beside those of each flag.
 type Usage struct {
 	// Args are the names of the arguments, such as DIR. All are needed, and no more are accepted.
 	Args []string
@@ -26,7 +26,7 @@ type Need struct {
 	Flags []string
 	// With is the flag that needs it; empty where the command always does.
 	With string
-	// Text says what to give: "give the objects of a cluster with --from PATH".
+	// Text is the advice: "give the objects of a cluster with --from PATH".
 	Text string
 }
 
@@ -115,7 +115,7 @@ func And(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// flagError says what is wrong with one flag.
+// flagError describes what is invalid about one flag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var empty *pflag.ValueRequiredError
@@ -138,7 +138,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return UsageError("%w", err)
 }
 
-// valueError says what the value of a flag must be. Flags of our own types say that themselves.
+// valueError describes what the value of a flag must be. Flags of our own types do that themselves.
 func valueError(invalid *pflag.InvalidValueError) error {
 	switch invalid.GetFlag().Value.Type() {
 	case "int":

@@ -52,7 +52,7 @@ func (c Case) PayloadDir(dir string) string {
 	return filepath.Join(dir, c.Payload)
 }
 
-// ErrRefused says that the inputs have findings of severity error.
+// ErrRefused means that the inputs have findings of severity error.
 var ErrRefused = errors.New("the inputs are refused")
 
 // Load reads golden.yaml of a folder, strictly. A link that leads out of the folder is not followed, because errors

@@ -99,7 +99,7 @@ func wantTree(t *testing.T, list []desired.Rendered) map[string][]byte {
 	return Tree(files)
 }
 
-// TestAMirrorChangesFewFiles of 100 nodes, and what is read back is what was rendered, in this form and in that of earlier versions.
+// TestAMirrorChangesFewFiles of 100 nodes, and the files are read back as rendered, in this form and in that of earlier versions.
 func TestAMirrorChangesFewFiles(t *testing.T) {
 	dir := hundred(t)
 	list := renderAll(t, dir)

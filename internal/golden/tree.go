@@ -49,7 +49,7 @@ func Tree(files []preview.File) map[string][]byte {
 	return tree
 }
 
-// Differences returns a line for each file that differs between what is wanted and what is rendered, sorted by path.
+// Differences returns a line for each file that differs between the wanted and the rendered tree, sorted by path.
 func Differences(want, got map[string][]byte) []string {
 	paths := slices.Sorted(maps.Keys(want))
 	for path := range got {
@@ -92,7 +92,7 @@ func ReadWant(dir string) (map[string][]byte, error) {
 	return ReadTree(WantDir(dir))
 }
 
-// checkWant returns an error where the folder with the wanted output of a case is a link: what is read of it is
+// checkWant returns an error where the folder with the wanted output of a case is a link: its contents are
 // printed, and it is written to.
 func checkWant(dir string) error {
 	info, err := os.Lstat(WantDir(dir))
@@ -106,7 +106,7 @@ func linkError(dir, name string) error {
 	return fmt.Errorf("%q in %q is a link or no file: remove it, a preview has none", name, dir)
 }
 
-// readFolder reads the files of a folder, and the paths of what is neither a file nor a folder, such as links.
+// readFolder reads the files of a folder, and the paths of entries that are neither files nor folders, such as links.
 func readFolder(dir string) (tree map[string][]byte, links []string, err error) {
 	tree = map[string][]byte{}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -132,7 +132,7 @@ func readFolder(dir string) (tree map[string][]byte, links []string, err error) 
 	return tree, links, nil
 }
 
-// listEntries returns the paths of the files of a folder, and of what is neither a file nor a folder.
+// listEntries returns the paths of the files of a folder, and of entries that are neither files nor folders.
 func listEntries(root *os.Root) (files, links []string, err error) {
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -74,7 +74,7 @@ func checkLive(t *testing.T, h *simulation.Host) {
 	if got := status(t, h); got != plan.ServiceRunning {
 		t.Errorf("started again, it is %s", got)
 	}
-	healthy("what the process before said does not count", false)
+	healthy("the report of an earlier process does not count", false)
 	var starts int
 	check(t, h.Look(ctx, func(s *simulation.State) { starts = s.Services[liveService].Starts }))
 	if starts != 2 {

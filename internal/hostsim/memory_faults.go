@@ -13,7 +13,7 @@ import (
 // ErrCut is the error of every operation after the applier's process was killed.
 var ErrCut = errors.New("the process was killed")
 
-// Faults are what goes wrong beside what the Script of the host says.
+// Faults are the faults beside those of the Script of the host.
 type Faults struct {
 	// Before is called before each operation that changes something. Its error is the operation's, which does nothing.
 	Before func(simulation.Operation) error

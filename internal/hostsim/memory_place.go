@@ -79,7 +79,7 @@ func (m *Memory) PlaceLink(path string) {
 	m.disk.put(path, m.disk.node(plan.FileOther, plan.AccessOther))
 }
 
-// Discard removes what is at path, with everything below.
+// Discard removes the entry at path, with everything below.
 func (m *Memory) Discard(path string) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *Memory) Discard(path string) {
 	}
 }
 
-// SetAccess changes who may read what is at path.
+// SetAccess changes who may read the entry at path.
 func (m *Memory) SetAccess(path string, access bundle.Access) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
@@ -100,7 +100,7 @@ func (m *Memory) SetAccess(path string, access bundle.Access) {
 	}
 }
 
-// SetOwner changes whose what is at path is. Another owner may give any access to it.
+// SetOwner changes the owner of the entry at path. Another owner may give any access to it.
 func (m *Memory) SetOwner(path string, owner plan.Owner) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()

@@ -81,7 +81,7 @@ func decompress(r io.Reader, b Blob) (*Content, error) {
 	return &Content{Blob: b, Reader: checked(dec, b), close: func() error { dec.Close(); return nil }}, nil
 }
 
-// checker counts and digests what is read.
+// checker counts and digests the bytes that are read.
 type checker struct {
 	from io.Reader
 	want Blob

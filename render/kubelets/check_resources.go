@@ -89,7 +89,7 @@ func percentage(value string) (float32, bool) {
 	return float32(n) / 100, err == nil //nolint:mnd // per cent
 }
 
-// checkQuantities applies the rules of what is reserved (cmd/kubelet/app/server.go, parseResourceList; pkg/kubelet/cm,
+// checkQuantities applies the rules of reserved resources (cmd/kubelet/app/server.go, parseResourceList; pkg/kubelet/cm,
 // ParseQOSReserved) and of the size of logs (pkg/kubelet/logs, parseMaxSize).
 func (c *check) checkQuantities() {
 	for field, reserved := range map[string]map[string]string{

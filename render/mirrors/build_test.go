@@ -112,7 +112,7 @@ func TestHostsFilesAndFindings(t *testing.T) {
 		{name: "the source first for tags, last for digests", sets: slices.Concat(idms("a.io m.io"), itms("a.io a.io m.io")), want: []string{"a.io: a.io+t m.io+t"}, findings: []string{"warning MirrorOrderNotKept", "info TagMirrorServesDigests"}},
 		{name: "mirrors for digests before those for tags, where one of each may be first", sets: slices.Concat(idms("q.io z.io a.io"), itms("q.io q2.io a.io")), want: []string{"q.io: z.io q2.io+t a.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
 		{name: "mirrors for digests before those for tags, where no mirror is shared", sets: slices.Concat(idms("q.io z.io y.io"), itms("q.io b.io a.io")), want: []string{"q.io: z.io y.io b.io+t a.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
-		{name: "a mirror for tags before one for digests, where the order of the tags says so", sets: slices.Concat(idms("q.io y.io"), itms("q.io b.io y.io")), want: []string{"q.io: b.io+t y.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
+		{name: "a mirror for tags before one for digests, where the order of the tags asks for it", sets: slices.Concat(idms("q.io y.io"), itms("q.io b.io y.io")), want: []string{"q.io: b.io+t y.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
 		{name: "a blocked registry", scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=q.io(push)"}},
 		{name: "a blocked registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=m.io m.io"}},
 		{name: "a blocked part, a blocked wildcard", scopes: Scopes{Blocked: []string{"q.io/a", "*.q.io"}}, findings: []string{"warning BlockNotRepresentable"}},

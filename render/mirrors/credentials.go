@@ -77,7 +77,7 @@ func (in Inputs) badCredential(field, message string) bundle.Finding {
 	}
 }
 
-// authorizationHeader returns the header of an entry, or what is wrong with the entry.
+// authorizationHeader returns the header of an entry, or the problem of the entry.
 func authorizationHeader(raw json.RawMessage) (bundle.Secret, string) {
 	var a dockerAuth
 	if json.Unmarshal(raw, &a) != nil {

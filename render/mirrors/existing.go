@@ -30,7 +30,7 @@ func (s scope) joinPath(path string) scope {
 	return scope{host: s.host, path: strings.Trim(s.path+"/"+path, "/")}
 }
 
-// reportPath warns that containerd cannot express a mirror, and says where the existing operator's nodes asked instead.
+// reportPath warns that containerd cannot express a mirror, and names the location that the existing operator's nodes asked.
 func (b *builder) reportPath(ref bundle.Ref, source scope, c Chain, text string) {
 	f := bundle.Finding{
 		Object: ref, Field: c.Source, Message: fmt.Sprintf(

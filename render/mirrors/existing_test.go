@@ -8,8 +8,8 @@ import (
 	"wmco/bundle/reason"
 )
 
-// TestFindingNamesThePlaceOfTheExistingOperator: a mirror that is left out says where nodes of the existing operator asked, and that place is asked
-// where it is named as a mirror too.
+// TestFindingNamesThePlaceOfTheExistingOperator: a finding about an omitted mirror names the location of the existing operator's nodes, and that
+// location is asked where it is named as a mirror too.
 func TestFindingNamesThePlaceOfTheExistingOperator(t *testing.T) {
 	leftOut := func(mirror string) string {
 		return "mirror " + mirror + ` of q.io/team/app is left out: containerd on Windows appends the whole path of the image, so a mirror must end in "/team/app"`

@@ -40,7 +40,7 @@ type servedSource struct {
 	ref    bundle.Ref
 }
 
-// reportWidened reports where containerd asks a mirror for more than its set says.
+// reportWidened reports where containerd asks a mirror for more than its set lists.
 func (b *builder) reportWidened(h *host) {
 	var parts []string
 	var ref, whole bundle.Ref
@@ -152,7 +152,7 @@ func (b *builder) reportNever(h *host) {
 	}
 }
 
-// fixNeverWidened says what helps if NeverContactSource is set for a part of a registry. If a source around the part
+// fixNeverWidened returns the fix if NeverContactSource is set for a part of a registry. If a source around the part
 // may be contacted, its mirrors already stand for the rest.
 func (b *builder) fixNeverWidened(h *host) string {
 	open := "or set mirrors.partialNever: Open in windows-machine-config"

@@ -5,7 +5,7 @@
 //	                   (as OpenShift does)           (as containerd can)
 //
 // OpenShift maps scopes (host, or host with a path) to lists of mirrors; containerd maps hosts to lists of endpoints
-// and always asks an endpoint for the whole path. Where the two differ, a finding says what Windows nodes do instead.
+// and always asks an endpoint for the whole path. Where the two differ, a finding describes what Windows nodes do instead.
 // The package is pure: it reads no file and no cluster.
 package mirrors
 
@@ -23,7 +23,7 @@ const (
 	ContentSourcePolicy SetKind = "ImageContentSourcePolicy"
 )
 
-// Policy says whether the source itself may be asked.
+// Policy is whether the source itself may be asked.
 type Policy string
 
 const (

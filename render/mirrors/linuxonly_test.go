@@ -42,7 +42,7 @@ func TestSourcesForLinuxAloneAreNoWarnings(t *testing.T) {
 	}
 }
 
-// TestMirrorThatMayServeAnotherImage: a mirror that is asked for more than its set says is a warning only where a tag may be another image there.
+// TestMirrorThatMayServeAnotherImage: a mirror that is asked for more than its set lists is a warning only where a tag may be another image there.
 func TestMirrorThatMayServeAnotherImage(t *testing.T) {
 	const copies, another = "info MirrorScopeWidened", "warning MirrorScopeWidened"
 	for name, c := range map[string]struct {

@@ -163,7 +163,7 @@ func variablesOf(list []bundle.Variable, o Options) []variableView {
 	return views
 }
 
-// hostDocument is the document of what is neither a file nor a service: one list per kind of entry, by the kind's key.
+// hostDocument is the document of entries that are neither files nor services: one list per kind of entry, by the kind's key.
 func hostDocument(b render.Bundle) map[string]any {
 	doc := map[string]any{}
 	if name := b.Cluster.HostName.Name + b.Node.HostName.Name; name != "" {

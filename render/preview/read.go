@@ -35,7 +35,7 @@ func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	return b, nil
 }
 
-// ReadFindings returns what one node's preview says about the inputs; none where that cannot be read.
+// ReadFindings returns the findings of one node's preview; none where that cannot be read.
 func ReadFindings(tree map[string][]byte) bundle.Findings {
 	var findings bundle.Findings
 	if err := json.Unmarshal(tree[FindingsFile], &findings); err != nil {

@@ -24,7 +24,7 @@ type Findings struct {
 // mostFindings is how many findings of one kind of change a text shows. JSON has all.
 const mostFindings = 20
 
-// compareFindings compares what is said about the inputs of two sides.
+// compareFindings compares the findings of two sides.
 func compareFindings(before, after []Node) Findings {
 	was, is := findingsOf(before), findingsOf(after)
 	return Findings{
@@ -46,13 +46,13 @@ func findingsOf(nodes []Node) bundle.Findings {
 	return all.Sorted()
 }
 
-// isAboutSources reports whether a finding says where objects were read from, or what could not be read, which is not
-// what a change is about.
+// isAboutSources reports whether a finding is about where objects were read from, or what could not be read, which a
+// change is not about.
 func isAboutSources(f bundle.Finding) bool {
 	return f.Reason == reason.Replaced || f.Reason == reason.DefaultsAssumed || f.Reason == reason.SigningKeysUnknown
 }
 
-// statement is what a finding says, wherever the object is written and at whichever index of a list.
+// statement is the content of a finding, wherever the object is written and at whichever index of a list.
 type statement struct {
 	severity                 bundle.Severity
 	reason, object, at, node string
@@ -90,7 +90,7 @@ func (r Review) Refuse(least bundle.Severity) Review {
 	return r
 }
 
-// Refusal says in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning:
+// Refusal returns in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning:
 // NodeNameMismatch". It is empty where it is not.
 func (f Findings) Refusal() (why, goOn string) {
 	if len(f.Refused) == 0 {
@@ -142,7 +142,7 @@ func (r Review) Summary() string {
 	return strings.Join(parts, "; ")
 }
 
-// describeChanges says how many nodes change and what it costs; with several costs, how many nodes have each.
+// describeChanges returns how many nodes change and the impact; with several impacts, how many nodes have each.
 func (r Review) describeChanges() string {
 	nodes, byCost, costs := 0, map[string]int{}, []string(nil)
 	for _, g := range r.Groups {
@@ -241,7 +241,7 @@ func findingSubject(f bundle.Finding) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ")
 }
 
-// singleLine is a text without line breaks: what an input says cannot look like a line of the review.
+// singleLine is a text without line breaks: text of an input cannot look like a line of the review.
 func singleLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func prefixLines(prefix, text string) string {

@@ -17,7 +17,7 @@ func widened(message, field string, line int) bundle.Finding {
 
 func side(findings ...bundle.Finding) []Node { return []Node{{Name: "win-a", Findings: findings}} }
 
-// The place of an object in its file, and that of an entry in a list, are not what a finding says.
+// The location of an object in its file, and that of an entry in a list, are not compared.
 func TestFindingsAreComparedByWhatTheySay(t *testing.T) {
 	first, second := widened("quay.io is widened", "spec[0]", 1), widened("docker.io is widened", "spec[1]", 1)
 	moved := widened("quay.io is widened", "spec[4]", 20)
@@ -28,7 +28,7 @@ func TestFindingsAreComparedByWhatTheySay(t *testing.T) {
 		"the same":                {side(first, second), side(second, moved), nil, nil},
 		"one more":                {side(first), side(first, second), bundle.Findings{second}, nil},
 		"one less":                {side(first, second), side(second), nil, bundle.Findings{first}},
-		"one that says it twice":  {side(first), side(first, moved), bundle.Findings{moved}, nil},
+		"one that has it twice":   {side(first), side(first, moved), bundle.Findings{moved}, nil},
 		"of two nodes":            {append(side(first), side(first)...), side(first), nil, nil},
 		"where objects came from": {side(), side(bundle.Finding{Severity: bundle.SeverityInfo, Reason: reason.Replaced, Message: "replaces"}), nil, nil},
 		"a higher severity":       {side(bundle.Finding{Severity: bundle.SeverityInfo, Reason: "X"}), side(bundle.Finding{Severity: bundle.SeverityWarning, Reason: "X"}), bundle.Findings{{Severity: bundle.SeverityWarning, Reason: "X"}}, bundle.Findings{{Severity: bundle.SeverityInfo, Reason: "X"}}},
@@ -129,7 +129,7 @@ func TestWhatIsAcceptedIsNotHiddenByOthers(t *testing.T) {
 	}
 }
 
-// What an input says cannot look like a line of the review, nor like its markup.
+// Text of an input cannot look like a line of the review, nor like its markup.
 func TestFindingsAreOneLineEach(t *testing.T) {
 	r := Compare(side(), side(widened("a\n+ info  Fine\n<b>", "", 1)))
 	if strings.Contains(r.Text(), "\n+ info") || strings.Contains(outsideCode(r.Markdown()), "<b>") || strings.Contains(r.Markdown(), "\n+ info") {

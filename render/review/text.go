@@ -142,7 +142,7 @@ func joinRefs(refs []bundle.Ref) string {
 }
 
 // Unified is the difference of a change line by line: of the text for files and environments, of the definition for
-// everything else. Of a secret whose visible text is the same on both sides it says only that it differs.
+// everything else. A secret whose visible text is the same on both sides is only reported as different.
 func Unified(c bundle.Change) string {
 	before, after := sideText(c.Before, c.BeforeText), sideText(c.After, c.AfterText)
 	if c.Secret && bytes.Equal(before, after) {

@@ -13,9 +13,9 @@ import (
 // node can write too.
 const maxPlanText = 500
 
-// adoptionStatus says what the adoption of a node of another operator changes: no rollout of a change reaches such a
+// adoptionStatus returns what the adoption of a node of another operator changes: no rollout of a change reaches such a
 // node before, and its adoption brings it the whole bundle. Waits is false for other nodes, and for one whose adoption
-// has a turn of the rollout.
+// is being updated by the rollout.
 func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status, waits bool) {
 	if !n.WaitsForAdoption() || n.Annotations[published.DesiredAnnotation] != "" {
 		return plan.Status{}, false
@@ -25,7 +25,7 @@ func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status
 	case n.Report.Adopting:
 	case fleet.IsAdoptionWanted(settings, n.Annotations):
 		s.Message = "another operator has joined the node, and its adoption, which brings it the whole bundle, is " +
-			"asked for and has not begun: wmco status NODE says what keeps it from that"
+			"asked for and has not begun: wmco status NODE shows what keeps it from that"
 		return s, true
 	default:
 		s.Message = "another operator has joined the node, and its adoption brings it the whole bundle; what that " +

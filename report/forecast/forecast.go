@@ -17,7 +17,7 @@ import (
 	"wmco/report/inuse"
 )
 
-// Change is what is about to be changed.
+// Change is the change that is to be predicted.
 type Change struct {
 	// Before and After are the hosts rendered from the cluster's objects and from the changed ones. A node that After
 	// lacks does not change.
@@ -33,7 +33,7 @@ type Change struct {
 // Forecast is what the rollout of a change will do.
 type Forecast struct {
 	plan.Prediction
-	// Notes say what is not known, which right is missing, and when windows for changes open.
+	// Notes list unknown facts, the missing right, and when windows for changes open.
 	Notes []string
 }
 
@@ -86,7 +86,7 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 			notes = append(
 				notes,
 				fmt.Sprintf(
-					"turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact,
+					"updates with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact,
 					x.opens.UTC().Format(time.RFC3339),
 				),
 			)
@@ -95,7 +95,7 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 	return notes
 }
 
-// guesses is what is found out about nodes, one after the other.
+// guesses collects facts about nodes, one after the other.
 type guesses struct {
 	layers inuse.Layers
 	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not
@@ -103,7 +103,7 @@ type guesses struct {
 	pending, blind, without []string
 }
 
-// plannedNode returns a node with what is wanted after the change.
+// plannedNode returns a node with its bundle after the change.
 func (g *guesses) plannedNode(c Change, object windowsnode.Node) plan.Node {
 	n := plan.ObserveNode(object, object.Desired, object.DesiredError)
 	n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(object)
@@ -147,7 +147,7 @@ func (g *guesses) plannedNode(c Change, object windowsnode.Node) plan.Node {
 	return n
 }
 
-// appliedBundle returns the bundle that a node says it has.
+// appliedBundle returns the bundle that a node reports as applied.
 func (g *guesses) appliedBundle(r published.Report) (bundle.Bundle, bool) {
 	if len(r.Layers) != 2 {
 		return bundle.Bundle{}, false

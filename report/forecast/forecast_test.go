@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// scene is a cluster with nodes that have what is published for them, as files.
+// scene is a cluster with nodes that have their published bundles, as files.
 type scene struct {
 	t     *testing.T
 	dir   string
@@ -114,7 +114,7 @@ func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desir
 	return hosts, list
 }
 
-// publish publishes what is rendered, with other digests of secrets than a preview has. All nodes have it, and a restart and a boot
+// publish publishes the rendered bundles, with other digests of secrets than a preview has. All nodes have it, and a restart and a boot
 // behind them.
 func (s *scene) publish(key, payload string) {
 	s.t.Helper()
@@ -219,7 +219,7 @@ func testAMirror(t *testing.T, s *scene) {
 	if f := s.forecast(s.reader()); !f.IsEmpty() {
 		t.Errorf("%s", f.Text())
 	}
-	want := `rollout: 3 nodes change: restart services on 0, drain 0, boot 0 of them; about 10s, by the last turns of nodes in this cluster
+	want := `rollout: 3 nodes change: restart services on 0, drain 0, boot 0 of them; about 10s, by previous updates in this cluster
   +0s       none     win-0 (canary)
   +5s       none     win-1, win-2
 `
@@ -234,7 +234,7 @@ func TestAProxy(t *testing.T) {
 	s.nodes[3].Annotations[published.PausedAnnotation] = ""
 	s.write()
 	f := s.forecast(s.reader(), s.file(proxy+parallelTwo))
-	want := `rollout: 4 nodes change: restart services on 4, drain 0, boot 0 of them; about 5m0s, by the last turns of nodes in this cluster
+	want := `rollout: 4 nodes change: restart services on 4, drain 0, boot 0 of them; about 5m0s, by previous updates in this cluster
   +0s       restart  win-0 (canary)
   +3m0s     restart  win-1, win-2
   +4m0s     restart  win-4
@@ -246,7 +246,7 @@ func TestAProxy(t *testing.T) {
 	want = `
 ### Rollout
 
-4 nodes change: restart services on 4, drain 0, boot 0 of them; about 5m0s, by the last turns of nodes in this cluster.
+4 nodes change: restart services on 4, drain 0, boot 0 of them; about 5m0s, by previous updates in this cluster.
 
 | begins after | nodes | impact |
 |---|---|---|
@@ -282,23 +282,23 @@ func (s *scene) awaitBoot(i int) {
 // TestWindowsWaitsForBoots: with Coordinate these are turns of the rollout too, which a window of the settings may hold. One node is paused.
 func TestWindowsWaitsForBoots(t *testing.T) {
 	for name, c := range map[string]struct{ settings, change, want string }{
-		"no change": {"windowsReboots: Coordinate", "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 2m0s: no turn with impact reboot is known in this cluster
+		"no change": {"windowsReboots: Coordinate", "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 2m0s: no update with impact reboot is known in this cluster
   +0s       reboot   win-1 (Windows waits for a boot)
   +2m0s     reboot   win-2 (Windows waits for a boot)
   not changed: win-3: has the wanted bundle: Windows waits for a boot: an update of Windows was installed: the node is paused
 `},
-		"beside a change": {"windowsReboots: Coordinate", proxy, `rollout: 3 nodes change: restart services on 3, drain 0, boot 0 of them; drain and boot 2 nodes, as Windows waits for a boot; at least 6m0s: no turn with impact reboot is known in this cluster
+		"beside a change": {"windowsReboots: Coordinate", proxy, `rollout: 3 nodes change: restart services on 3, drain 0, boot 0 of them; drain and boot 2 nodes, as Windows waits for a boot; at least 6m0s: no update with impact reboot is known in this cluster
   +0s       restart  win-0 (canary)
   +3m0s     restart  win-1, win-2
   +4m0s     reboot   win-1 (Windows waits for a boot)
   +6m0s     reboot   win-2 (Windows waits for a boot)
   not changed: win-3: the node is paused
 `},
-		"a closed window": {`windowsReboots: Coordinate\nrollout: {windows: [{start: \"0 22 * * *\", duration: 4h, impacts: [reboot]}]}`, "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 10h2m0s: no turn with impact reboot is known in this cluster
+		"a closed window": {`windowsReboots: Coordinate\nrollout: {windows: [{start: \"0 22 * * *\", duration: 4h, impacts: [reboot]}]}`, "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 10h2m0s: no update with impact reboot is known in this cluster
   +10h0m0s  reboot   win-1 (Windows waits for a boot)
   +10h2m0s  reboot   win-2 (Windows waits for a boot)
   not changed: win-3: has the wanted bundle: Windows waits for a boot: an update of Windows was installed: the node is paused
-  note: turns with impact reboot wait for a window of rollout.windows; the next one opens at 2026-01-01T22:00:00Z
+  note: updates with impact reboot wait for a window of rollout.windows; the next one opens at 2026-01-01T22:00:00Z
 `},
 		"only reported": {"windowsReboots: Report", "", ""},
 	} {
@@ -340,7 +340,7 @@ func TestAChangeBeforeIsOnItsWay(t *testing.T) {
 	s.publish("a key of the cluster's own", "")
 	s.nodes[2] = old
 	s.write()
-	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by the last turns of nodes in this cluster
+	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by previous updates in this cluster
   +0s       none     win-2
   note: win-2: the published bundle differs from what the objects of the cluster give now: a change is under way, or the operator has another version than this program. The forecast has all of it
 `
@@ -352,7 +352,7 @@ func TestAChangeBeforeIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestNodesThatWaitForAdoption are not changed, and the plan of their adoption is said where the operator has looked at the host.
+// TestNodesThatWaitForAdoption are not changed, and the plan of their adoption is shown if the operator has examined the host.
 func TestNodesThatWaitForAdoption(t *testing.T) {
 	s := newScene(t, 4)
 	for i := 1; i < 4; i++ {
@@ -363,7 +363,7 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 	}
 	s.report(3, published.Report{State: published.StateUnpublished, Adopting: true, Impact: bundle.ImpactDrain, Message: "its adoption has impact drain: 9 actions\n, restarts containerd"})
 	s.write()
-	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by the last turns of nodes in this cluster
+	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by previous updates in this cluster
   +0s       none     win-0 (canary)
   not changed: win-1, win-2: another operator has joined the node, and its adoption brings it the whole bundle; what that changes shows here and in wmco status NODE after oc annotate node NODE windowsmachineconfig.openshift.io/paused=true windowsmachineconfig.openshift.io/adopt=true
   not changed: win-3: the node waits for adoption, which brings it the whole bundle: its adoption has impact drain: 9 actions , restarts containerd
@@ -376,7 +376,7 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 		t.Errorf("%+v", left)
 	}
 	if f := s.forecast(s.reader()); f.IsEmpty() {
-		t.Error("without a change, nothing is said about nodes that wait")
+		t.Error("without a change, waiting nodes are not listed")
 	}
 	s.nodes[1].Annotations[published.AdoptAnnotation] = published.AdoptTrue
 	s.write()

@@ -61,16 +61,16 @@ func pluralSuffix(n int) string {
 	return fmt.Sprintf("%d nodes change", n)
 }
 
-// durationText says how long it takes.
+// durationText returns how long it takes.
 func (f Forecast) durationText() string {
 	if len(f.Unmeasured) == 0 {
-		return "about " + f.Takes.String() + ", by the last turns of nodes in this cluster"
+		return "about " + f.Takes.String() + ", by previous updates in this cluster"
 	}
 	var impacts []string
 	for _, i := range f.Unmeasured {
 		impacts = append(impacts, string(i))
 	}
-	text := "no turn with impact " + strings.Join(impacts, " or ") + " is known in this cluster"
+	text := "no update with impact " + strings.Join(impacts, " or ") + " is known in this cluster"
 	if f.Takes == 0 {
 		return "how long it takes is not known: " + text
 	}
@@ -98,7 +98,7 @@ func (f Forecast) Text() string {
 		fmt.Fprintf(&out, "  %-9s %-7s  %s\n", "+"+b.Begins.String(), b.Impact, firstNames(b.Nodes, plainName)+b.roleText())
 	}
 	if more := len(batches) - maxBatches; more > 0 {
-		fmt.Fprintf(&out, "  and %s\n", bundle.Count(more, "more turn"))
+		fmt.Fprintf(&out, "  and %s\n", bundle.Count(more, "more update"))
 	}
 	messages, nodes := f.waitingNodes()
 	for _, m := range messages {
@@ -132,7 +132,7 @@ func (f Forecast) Markdown() string {
 		fmt.Fprintf(&out, "| %s | %s%s | %s |\n", b.Begins, firstNames(b.Nodes, codeSpan), b.roleText(), b.Impact)
 	}
 	if more := len(batches) - maxBatches; more > 0 {
-		fmt.Fprintf(&out, "| | and %s | |\n", bundle.Count(more, "more turn"))
+		fmt.Fprintf(&out, "| | and %s | |\n", bundle.Count(more, "more update"))
 	}
 	messages, nodes := f.waitingNodes()
 	if len(messages)+len(f.Notes) > 0 {

@@ -83,7 +83,7 @@ func TestKeysOfTheOperator(t *testing.T) {
 		name    string
 		refuses []string
 		secrets []*corev1.Secret
-		// keys is what is known, in PEM; why begins the finding otherwise.
+		// keys are the known ones, in PEM; why begins the finding otherwise.
 		keys, why string
 	}{
 		{name: "the Secret has a key", secrets: []*corev1.Secret{o.secret}, keys: string(o.public)},
@@ -180,7 +180,7 @@ func TestOnlyWhatTheOperatorHasSignedIsInUse(t *testing.T) {
 	}
 }
 
-// TestNoPrivateKeyIsKept: what is returned cannot sign.
+// TestNoPrivateKeyIsKept: the returned keys cannot sign.
 func TestNoPrivateKeyIsKept(t *testing.T) {
 	o := newOperator(t)
 	keys, _, err := LookUpKeys(t.Context(), clusterWith(t, nil, o.secret), namespace)

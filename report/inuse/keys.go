@@ -15,8 +15,8 @@ import (
 )
 
 // LookUpKeys returns the public halves of the keys with which the operator of a namespace signs. They come from its
-// Secret alone: what is on Nodes may be an older layer, which whoever may patch Nodes can name. A finding of severity
-// info says why no key is known.
+// Secret alone: Nodes may name an older layer, which whoever may patch Nodes can set. A finding of severity
+// info explains why no key is known.
 func LookUpKeys(ctx context.Context, r objects.Reader, namespace string) (published.Keys, bundle.Findings, error) {
 	ref := bundle.Ref{Kind: "Secret", Namespace: namespace, Name: signing.SecretName}
 	unknown := func(why, fix string) bundle.Findings {

@@ -85,7 +85,7 @@ func (l Layers) Open(cluster, node bundle.Digest) (bundle.Bundle, bool) {
 	return bundle.Bundle{Cluster: c, Node: n}, ok && both
 }
 
-// errNoLayer says that a layer was not read.
+// errNoLayer means that a layer was not read.
 var errNoLayer = errors.New("the layers that are published for it cannot be read")
 
 // OpenSigned returns the bundle that is published for a node. It is an error if none of the keys has signed that, or a

@@ -39,7 +39,7 @@ const (
 	VersionFile = "version"
 	// CollectedFile has the time of the collection: how long a node has been silent is judged by it.
 	CollectedFile = "collected"
-	// MissingFile says what could not be had, and why.
+	// MissingFile lists what could not be collected, and why.
 	MissingFile = "missing.txt"
 )
 
@@ -140,7 +140,7 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	)
 }
 
-// wantedObjects is everything that is collected: the inputs, what the operator says, and what it runs as.
+// wantedObjects is everything that is collected: the inputs, the operator's status, and its own objects.
 func wantedObjects(namespace string) []objects.Want {
 	list := slices.Concat(gather.WantedObjects(namespace), fleet.Wants(namespace))
 	own := func(group, kind string) objects.Want {
@@ -184,7 +184,7 @@ func (c *collection) writeObject(o objects.Object) error {
 	return c.writeFile(pathOf(o), text)
 }
 
-// noteObject keeps what is needed of an object later.
+// noteObject keeps the parts of an object that are needed later.
 func (c *collection) noteObject(o objects.Object) error {
 	var err error
 	switch {
@@ -300,10 +300,10 @@ func beginningOf(root *os.Root, name string) string {
 	return string(text)
 }
 
-// ofLayer is what is written of a layer: its entries with their digests.
+// ofLayer is the written form of a layer: its entries with their digests.
 type ofLayer struct {
 	Digest bundle.Digest `json:"digest"`
-	// Missing says why there are no entries.
+	// Missing is why there are no entries.
 	Missing string        `json:"missing,omitempty"`
 	Layer   *bundle.Layer `json:"layer,omitempty"`
 }

@@ -87,8 +87,8 @@ func TestSecretsInTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestAThousandNodes: the logs of many nodes have a limit together, nodes that do not answer are asked beside each other, and what is
-// missing is listed for each, always in the same order.
+// TestAThousandNodes: the logs of many nodes have a limit together, nodes that do not answer are asked beside each other, and
+// missing data is listed for each, always in the same order.
 func TestAThousandNodes(t *testing.T) {
 	var text strings.Builder
 	const nodes = 1000
@@ -132,14 +132,14 @@ func TestAThousandNodes(t *testing.T) {
 	}
 }
 
-// TestTheLedgerOfANodeIsItsCopy: what a node says is masked, and refused if it is no JSON.
+// TestTheLedgerOfANodeIsItsCopy: text of a node is masked, and refused if it is no JSON.
 func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
-	says := map[string]string{
+	ledgers := map[string]string{
 		"win-good": `{"schema":3,"entries":[{"entry":"file C:\\k\\kubelet.conf"}],"folders":["http://u:pass-ledger@proxy"]}`,
 		"win-bad":  "Only the end of a large file\"}]}",
 	}
 	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {
-		for name, text := range says {
+		for name, text := range ledgers {
 			if path == "/api/v1/nodes/"+name+"/proxy/logs/wicd/ledger.json" && limit == ledgerLimit {
 				return []byte(text), nil
 			}
@@ -155,7 +155,7 @@ func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Replace(says["win-good"], "u:pass-ledger@", "****:****@", 1)
+	want := strings.Replace(ledgers["win-good"], "u:pass-ledger@", "****:****@", 1)
 	if got, err := os.ReadFile(filepath.Join(dir, "nodes", "win-good", "ledger.json")); err != nil || string(got) != want {
 		t.Errorf("%v\n%s", err, got)
 	}
@@ -273,7 +273,7 @@ func TestARefusedKindIsListed(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenOutsideOfTheFolder: what is collected may come from a cluster of others, whose names are not checked.
+// TestNothingIsWrittenOutsideOfTheFolder: the data may come from a cluster of others, whose names are not checked.
 func TestNothingIsWrittenOutsideOfTheFolder(t *testing.T) {
 	parent := t.TempDir()
 	s := source(t, "{apiVersion: v1, kind: Node, metadata: {name: ../../../../out, labels: {kubernetes.io/os: windows}}}", noLogs)
@@ -319,7 +319,7 @@ func TestLogsAreMaskedAsReportsAre(t *testing.T) {
 	}
 }
 
-// TestACutLogBeginsWithAWholeLine: what is left of a line does not say what its secret is called.
+// TestACutLogBeginsWithAWholeLine: the rest of a line may lack the name of its secret.
 func TestACutLogBeginsWithAWholeLine(t *testing.T) {
 	text := "{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}"
 	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {

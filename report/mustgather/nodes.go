@@ -21,7 +21,7 @@ import (
 const (
 	agentFolder = "wicd/"
 	agentLog    = agentFolder + bundle.AgentService + ".exe.INFO"
-	// ledgerCopy says what is managed on the host.
+	// ledgerCopy lists the managed entries of the host.
 	ledgerCopy = agentFolder + bundle.LedgerCopy
 )
 
@@ -67,7 +67,7 @@ type manifest struct {
 	Node      ofLayer       `json:"node"`
 }
 
-// writeNode writes what stands on a Node in readable form, and its logs.
+// writeNode writes the annotations of a Node in readable form, and its logs.
 func (c *collection) writeNode(ctx context.Context, n windowsnode.Node) error {
 	dir := path.Join("nodes", n.Name)
 	var desired manifest
@@ -118,7 +118,7 @@ func whyNot(n windowsnode.Node, annotation string) string {
 	return "the annotation " + annotation + " cannot be read"
 }
 
-// planned is what is between the bundle that a node has and the one that it should have.
+// planned is the difference between the bundle that a node has and the one that it should have.
 type planned struct {
 	Applied bundle.Digest `json:"applied"`
 	Desired bundle.Digest `json:"desired"`
@@ -156,7 +156,7 @@ func (m manifest) withContents() (bundle.Bundle, bool) {
 	return bundle.Bundle{Cluster: *m.Cluster.Layer, Node: *m.Node.Layer}, true
 }
 
-// writeReport writes what the node agent says, and the bundle that it has.
+// writeReport writes the report of the node agent, and the bundle that the node has.
 func (c *collection) writeReport(dir string, n windowsnode.Node, desired manifest) error {
 	if n.ReportError != nil {
 		c.addMissing("Node %s, report and applied bundle: %s", n.Name, whyNot(n, published.ReportAnnotation))

@@ -39,7 +39,7 @@ func clusterLayer(token, mirror string) bundle.Layer {
 	return l
 }
 
-// cluster is a Node with what is published for it and what it has, and the Secrets of both.
+// cluster is a Node with its published and its applied bundle, and the Secrets of both.
 func cluster(t *testing.T, has, wants bundle.Layer, keeps func(label string) bool) string {
 	t.Helper()
 	own := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: bundle.StageJoined}
@@ -99,7 +99,7 @@ func cluster(t *testing.T, has, wants bundle.Layer, keeps func(label string) boo
 	return text.String()
 }
 
-// TestThePlanOfANode is what is between the bundle that it has and the one that it should have, secrets compared and not shown.
+// TestThePlanOfANode is the difference between the bundle that it has and the one that it should have, secrets compared and not shown.
 func TestThePlanOfANode(t *testing.T) {
 	type plan struct {
 		MaxImpact, Impact bundle.Impact

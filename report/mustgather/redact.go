@@ -216,7 +216,7 @@ func redactUnit(unit map[string]any) {
 	unit["contents"] = strings.Join(kept, "\n") + "\n"
 }
 
-// maskArguments masks what is called a secret in the arguments of a program: --password=x, and what follows --password.
+// maskArguments masks values that are named like secrets in the arguments of a program: --password=x, and the word after --password.
 func maskArguments(list any) {
 	all, _ := list.([]any)
 	before := ""

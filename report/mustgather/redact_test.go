@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRedact compares whole objects: what is not read is not in the folder, as nobody knows what is in it.
+// TestRedact compares whole objects: fields that are not read are not in the folder, as their contents are unknown.
 func TestRedact(t *testing.T) {
 	for name, tt := range map[string]struct{ given, want string }{
 		"a Secret keeps the names of its values": {
@@ -19,7 +19,7 @@ func TestRedact(t *testing.T) {
 			`{kind: Secret, metadata: {name: s, annotations: {copy: pass-annotation}}}`,
 			`{kind: Secret, metadata: {name: s}}`,
 		},
-		"a Machine, without what its provider is told and says": {
+		"a Machine, without its providerSpec and providerStatus": {
 			`{kind: Machine, metadata: {name: m}, spec: {providerID: aws:///i-1, providerSpec: {value: {userDataSecret: {name: x}, password: pass}}}, status: {phase: Running, providerStatus: {instanceId: i-1}}}`,
 			`{kind: Machine, metadata: {name: m}, spec: {providerID: aws:///i-1}, status: {phase: Running}}`,
 		},

@@ -103,7 +103,7 @@ func decodeMonitoring(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// checkCatalog judges what opm validate judges, and whether the catalog says the same as itself when it is read as a
+// checkCatalog checks what opm validate checks, and whether the catalog is the same when it is read as a
 // model.
 func checkCatalog(folder string) error {
 	ctx := context.Background()

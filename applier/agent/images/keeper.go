@@ -23,13 +23,13 @@ type Runtime interface { //nolint:interfacebloat // all that is asked of the run
 	// PullImage pulls an image, with credentials for its own registry alone: base64 of user:password, or none. It
 	// returns when the image is there, or the context ends.
 	PullImage(ctx context.Context, name string, auth bundle.Secret) error
-	// PinImage keeps an image that is there from being collected. Its mark says that it was done here.
+	// PinImage keeps an image that is there from being collected. Its mark shows that it was done here.
 	PinImage(ctx context.Context, name string) error
 	// ListPinned returns the names that have the mark of PinImage, and UnpinImage takes the mark and the pin from one
 	// of them.
 	ListPinned(ctx context.Context) ([]string, error)
 	UnpinImage(ctx context.Context, name string) error
-	// DiskSpace returns the size of the disk that has the images, and what is free on it, in bytes.
+	// DiskSpace returns the size and the free space of the disk that has the images, in bytes.
 	DiskSpace(ctx context.Context) (Disk, error)
 }
 
@@ -47,7 +47,7 @@ var ErrAway = errors.New("containerd does not answer")
 const (
 	// keepFreePercent of the disk has to be free while an image is pulled: below it, the pull is ended.
 	keepFreePercent = 20
-	// pullNeeds has to be free besides before a pull begins, in bytes. How large an image is, only its registry says.
+	// pullNeeds has to be free besides before a pull begins, in bytes. Only its registry knows how large an image is.
 	// The largest base image of Windows takes as much compressed and unpacked (windows/server, 3.6 GiB and 8 GiB).
 	pullNeeds = 12 << 30
 )
@@ -134,7 +134,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// doNextStep reads the list and does what is due: one pull at most, so that a change of the list is seen after it.
+// doNextStep reads the list and does the next step: one pull at most, so that a change of the list is seen after it.
 func (k *Keeper) doNextStep(ctx context.Context) error {
 	if err := k.readList(ctx); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (k *Keeper) readCredentials(ctx context.Context) error {
 	return nil
 }
 
-// unpinUnlisted unpins what is listed no longer. Without a list and a runtime there is nothing to wait for: a host may
+// unpinUnlisted unpins images that are listed no longer. Without a list and a runtime there is nothing to wait for: a host may
 // have none yet.
 func (k *Keeper) unpinUnlisted(ctx context.Context) error {
 	if k.released {

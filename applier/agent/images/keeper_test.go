@@ -118,11 +118,11 @@ func (h *host) want(t *testing.T, names ...string) {
 	}
 }
 
-// work does what is due for so long.
+// work does the steps for so long.
 func (h *host) work(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pollInterval) {
-		_ = h.doNextStep(t.Context()) // what is wrong is in the progress
+		_ = h.doNextStep(t.Context()) // errors are in the progress
 	}
 }
 
@@ -245,7 +245,7 @@ func aPullThatDoesNotEndIsEnded(t *testing.T) {
 	}
 }
 
-// TestContainerdThatRestarts changes nothing in what is said, and costs no tries.
+// TestContainerdThatRestarts changes nothing in the reports, and costs no tries.
 func TestContainerdThatRestarts(t *testing.T) { synctest.Test(t, containerdThatRestarts) }
 
 func containerdThatRestarts(t *testing.T) {

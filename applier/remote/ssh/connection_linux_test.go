@@ -326,7 +326,7 @@ func TestACommandWhoseConnectionDiesIsInterruptedAndGoesOn(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	// Another run holds the lock. Meanwhile the connection dies.
+	// Another run holds the lock. Then the connection dies.
 	begun := started(s, "apply --wait")
 	go func() {
 		await(t, "the command", begun)
@@ -364,7 +364,7 @@ func (b brokenSource) Open(string) (io.ReadCloser, error) {
 	return io.NopCloser(iotest.ErrReader(b.err)), nil
 }
 
-// The error says why the source broke, though the host reports an archive that was cut.
+// The error has why the source broke, though the host reports an archive that was cut.
 func TestASourceThatBreaks(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	a := agent(t, s)

@@ -54,7 +54,7 @@ func (d *Dialer) dialHost(ctx context.Context, t remote.Target) (*conn, error) {
 	h := handshake{target: t, check: check, signers: signers}
 	c, err := h.runHandshake(&wire{Conn: raw, traffic: d.Traffic}, d.Limits)
 	if err != nil {
-		_ = raw.Close() // the error of the handshake says more
+		_ = raw.Close() // the error of the handshake has the cause
 		return nil, unlessCanceled(ctx, err)
 	}
 	if check.first != nil && d.OnPin != nil {

@@ -103,7 +103,7 @@ func TestAThinLine(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// Twenty hosts at once, or a hundred (allCuts), get the agent and 8 MiB each from one process, which share what is sent.
+// Twenty hosts at once, or a hundred (allCuts), get the agent and 8 MiB each from one process, which share the contents.
 func TestManyHostsAtOnceTakeLittleMemory(t *testing.T) {
 	hosts, most := 20, uint64(120<<20)
 	if allCuts() {

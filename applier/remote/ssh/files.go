@@ -47,7 +47,7 @@ func (s *session) transferFiles(in *meter, out io.WriteCloser, do func(remote.Fi
 	return do(files{client, in})
 }
 
-// sftpAnswers is how many bytes a server may send, beside what is read from files: a folder of ten thousand files has 2
+// sftpAnswers is how many bytes a server may send, beside the contents of files: a folder of ten thousand files has 2
 // MB.
 const sftpAnswers = 8 << 20
 
@@ -82,7 +82,7 @@ func (f files) Folder(path string) ([]fs.FileInfo, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return entries, err
 	}
-	made := f.Mkdir(path) // which fails if another caller makes it meanwhile
+	made := f.Mkdir(path) // which fails if another caller makes it first
 	if entries, err = f.ReadDir(path); err != nil {
 		return nil, errors.Join(made, err)
 	}

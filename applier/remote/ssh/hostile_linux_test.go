@@ -20,7 +20,7 @@ import (
 // mostMemory is what one host may cost, in bytes.
 const mostMemory = 256 << 20
 
-// forever writes a text again and again, until nobody reads it.
+// forever writes a text again and again, until the reader ends.
 func forever(w io.Writer, text string) {
 	many := []byte(strings.Repeat(text, max(1, (256<<10)/len(text))))
 	for {

@@ -37,14 +37,14 @@ func stuck(t *testing.T) map[string]*stuckServer {
 	}
 	add("no channel is opened", func(reach func()) string {
 		return channelServer(t, func(channels <-chan ssh.NewChannel) {
-			for range channels { // nobody answers
+			for range channels { // without an answer
 				reach()
 			}
 		})
 	})
 	add("no command is started", func(reach func()) string {
 		return sessionServer(t, func(_ ssh.Channel, requests <-chan *ssh.Request) {
-			for range requests { // nobody answers
+			for range requests { // without an answer
 				reach()
 			}
 		})

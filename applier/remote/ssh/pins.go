@@ -172,7 +172,7 @@ func (k *KnownHosts) Pin(_ context.Context, t remote.Target, key ssh.PublicKey) 
 	return appendLine(k.path, line)
 }
 
-// ErrRevoked says that known_hosts lists a key as revoked.
+// ErrRevoked means that known_hosts lists a key as revoked.
 var ErrRevoked = errors.New("the key is revoked in known_hosts")
 
 func (k *KnownHosts) checkRevoked(address string, key ssh.PublicKey) error {

@@ -135,7 +135,7 @@ func TestHostKeysArePinnedOnFirstUse(t *testing.T) {
 	}
 }
 
-// forget does what a HostKeyError says.
+// forget runs the command of a HostKeyError.
 func forget(t *testing.T, err error) {
 	t.Helper()
 	var changed *remote.HostKeyError

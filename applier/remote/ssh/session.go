@@ -26,14 +26,14 @@ type session struct {
 func (s *session) runCommand(ctx context.Context, c remote.Command) error {
 	ctx, w := s.watchCommand(ctx, c.Waits)
 	defer w.stop()
-	defer func() { _ = s.channel.Close() }() // it has ended, or nobody wants it any more
+	defer func() { _ = s.channel.Close() }() // it has ended, or is not wanted any more
 	stdin, stderr := make(chan error, 1), make(chan string, 1)
 	go func() { stdin <- s.feedStdin(ctx, c, w) }()
 	go func() { stderr <- lastLine(s.channel.Stderr()) }()
 	out := heardReader{s.channel, w}
 	read := c.Stdout(out)
 	if read != nil {
-		_ = s.channel.Close() // nobody reads the rest
+		_ = s.channel.Close() // the rest is not read
 	} else if _, err := io.Copy(io.Discard, out); err != nil {
 		read = err
 	}
@@ -52,7 +52,7 @@ func (s *session) feedStdin(ctx context.Context, c remote.Command, w *watch) err
 	if c.Stdin != nil {
 		err := c.Stdin(ctx, heardWriter{s.channel, w})
 		if errors.Is(err, io.EOF) {
-			return nil // the command has ended; its status says why
+			return nil // the command has ended; its status has the cause
 		}
 		if err != nil {
 			_ = s.channel.Close()

@@ -10,7 +10,7 @@ import (
 	"wmco/applier/remote"
 )
 
-// Limits are how long each phase may take. Zero is no limit, except where it says otherwise. A command as a whole has
+// Limits are how long each phase may take. Zero is no limit, except where noted. A command as a whole has
 // the limit of its context (remote.Limits).
 type Limits struct {
 	// Dial is for the TCP connection.
@@ -49,7 +49,7 @@ type Transport struct {
 	closed bool
 }
 
-// keptConn is a connection that nobody uses, with the timer that ends it.
+// keptConn is an unused connection, with the timer that ends it.
 type keptConn struct {
 	*conn
 	timer *time.Timer
@@ -94,7 +94,7 @@ type channelRequest struct {
 	name string
 }
 
-// startChannel begins what is requested, on a kept connection if there is one. A kept connection that fails before the
+// startChannel starts a request, on a kept connection if there is one. A kept connection that fails before the
 // host has answered is replaced: it was dead.
 func (t *Transport) startChannel(ctx context.Context, to remote.Target, r channelRequest) (*session, error) {
 	for {

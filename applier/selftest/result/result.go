@@ -88,7 +88,7 @@ func (r *Result) Add(o Outcome) {
 	r.Clauses = append(r.Clauses, o)
 }
 
-// Lines returns the outcome for people. What a machine says is not escaped.
+// Lines returns the outcome for people. Text of a machine is not escaped.
 func (o Outcome) Lines() []string {
 	first := fmt.Sprintf("%-7s  %s: %s", o.Status, o.Part, o.Clause)
 	if o.Why != "" {

@@ -205,7 +205,7 @@ func (m Machine) System(ctx context.Context) (result.System, error) {
 	return s, err
 }
 
-// account says as what kind of account this process runs.
+// account returns as what kind of account this process runs.
 func account() (string, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {

@@ -48,7 +48,7 @@ func Play() (played bool, status int) {
 	return true, act(plays)
 }
 
-// roleOf returns what the file says at its end, "" without a mark.
+// roleOf returns the mark at the end of the file, "" without one.
 func roleOf(path string) (selftest.Program, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -32,7 +32,7 @@ const WindowsDoes = "; what Windows does: "
 type gap struct {
 	// lacks is what Wine lacks, and what tests the clause instead.
 	lacks string
-	// windows is the page that says what Windows does, and so what the clause expects of it.
+	// windows is the page about the behavior of Windows, and so what the clause expects of it.
 	windows string
 }
 

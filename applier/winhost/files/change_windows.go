@@ -24,7 +24,7 @@ func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Acc
 	return errors.Join(fileError(path, "making the folder", err), ctx.Err())
 }
 
-// CreateDirectory makes the folder and gives it the access at once, so that what is in it is of whoever has that
+// CreateDirectory makes the folder and gives it the access at once, so that its entries are of whoever has that
 // access. One that exists is fs.ErrExist.
 func (f Files) CreateDirectory(ctx context.Context, path string, access bundle.Access) error {
 	parent, err := holdFolder(path)

@@ -11,7 +11,7 @@ import (
 // drive is the root of the drive, with the separator that a root needs.
 const drive = `C:\`
 
-// Free asks for what this user can write, which is less than what is free where a quota is set
+// Free asks for what this user can write, which is less than the free space where a quota is set
 // (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getdiskfreespaceexw, lpFreeBytesAvailableToCaller).
 func (Files) Free(ctx context.Context) (int64, error) {
 	name, err := windows.UTF16PtrFromString(drive)

@@ -53,7 +53,7 @@ const errAccessDenied = syscall.Errno(5)
 // explainDenied adds ErrBeingDeleted to an error of a change where the attributes of the path were denied too, with
 // this error. Windows denies every access to a file between its deletion and the end of its last handle
 // (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). The attributes of any other file are readable
-// for whoever may list its folder, whatever its security says
+// for whoever may list its folder, whatever its security is
 // (learn.microsoft.com/windows/win32/fileio/file-security-and-access-rights).
 func explainDenied(err, attributes error) error {
 	if errors.Is(err, errAccessDenied) && errors.Is(attributes, errAccessDenied) {

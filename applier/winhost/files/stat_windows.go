@@ -35,7 +35,7 @@ func (f Files) Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error
 	return all, nil
 }
 
-// List returns nothing for a path that is not a folder. It leaves out entries that are removed meanwhile.
+// List returns nothing for a path that is not a folder. It leaves out entries that are removed during the call.
 func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, error) {
 	self, err := f.Stat(ctx, []string{directory})
 	if err != nil || self[0].Kind != plan.FileDirectory {
@@ -141,7 +141,7 @@ func (f Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return reading{file}, nil
 }
 
-// reading is a file that is read. Another program may lock a part of it meanwhile (ERROR_LOCK_VIOLATION).
+// reading is a file that is read. Another program may lock a part of it (ERROR_LOCK_VIOLATION).
 type reading struct{ file *os.File }
 
 func (r reading) Read(p []byte) (int, error) {
@@ -152,7 +152,7 @@ func (r reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek lets the end of a log be read without what is before it.
+// Seek lets the end of a log be read without the rest.
 func (r reading) Seek(offset int64, whence int) (int64, error) { return r.file.Seek(offset, whence) }
 
 func (r reading) Close() error { return r.file.Close() }

@@ -22,7 +22,7 @@ type Files struct {
 	NoACLs bool
 }
 
-// Write does not share the new file, so that nobody reads a part of it.
+// Write does not share the new file, so that no part of it is read.
 func (f Files) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
 	parent, err := holdFolder(path)
 	if err != nil {

@@ -18,7 +18,7 @@ type Keeper interface {
 }
 
 // CheckLifecycle checks that a setting that does not exist takes each of the values and can be removed, and that
-// writing what is set already does not increase writes.
+// writing the present value does not increase writes.
 func CheckLifecycle(t *testing.T, k Keeper, writes *int, name string, values ...string) {
 	t.Helper()
 	steps := []plan.Setting{}

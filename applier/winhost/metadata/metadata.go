@@ -26,10 +26,10 @@ const (
 	maxText = 1024
 )
 
-// Instance is what a cloud says about a host. What it does not say in time is empty.
+// Instance is a cloud's answer about a host. What it does not answer in time is empty.
 type Instance struct{ Name, ProviderID string }
 
-// Ask returns what the metadata of its cloud says about the host, nothing if no cloud answers in time. The firmware is
+// Ask returns the answer of its cloud's metadata about the host, nothing if no cloud answers in time. The firmware is
 // the texts of its SMBIOS tables: they exclude clouds that need not be asked.
 func Ask(ctx context.Context, firmware []string) Instance {
 	return newService().firstAnswer(ctx, cloudsOf(firmware))

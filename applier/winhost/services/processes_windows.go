@@ -35,7 +35,7 @@ func snapshotProcesses() ([]process, error) {
 	return all, nil
 }
 
-// inspectProcess adds what is not in the list. A process that is protected or has just ended cannot be opened: it is
+// inspectProcess adds fields that are not in the list. A process that is protected or has just ended cannot be opened: it is
 // then older than all others and has no path.
 func (p *process) inspectProcess() {
 	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, p.ID)

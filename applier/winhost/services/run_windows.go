@@ -16,7 +16,7 @@ const stopHint = 30 * time.Second
 const beat = 5 * time.Second
 
 // RunAsService runs do as the Windows service with that name, and returns when do does. The service control manager
-// must have started the program: a flag on its command line says so, as the program cannot find out. The context ends
+// must have started the program, with a flag on its command line, as the program cannot find out. The context ends
 // when the service control manager requests a stop or the host shuts down. If do returns an error, the service has
 // failed and its recovery begins.
 func RunAsService(name string, do func(context.Context) error) error {

@@ -72,7 +72,7 @@ func (m Manager) describeState(s service, state *plan.ServiceState) error {
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-deleteservice).
 func (m Manager) DeleteService(ctx context.Context, name string) error {
 	err := withManager(func(scm windows.Handle) error {
-		// First, so that what is interrupted here is done when the service is deleted again.
+		// First, so that an interrupted deletion is done when the service is deleted again.
 		if err := leavePreshutdownOrder(name); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func exitError(status windows.SERVICE_STATUS_PROCESS) error {
 	return fmt.Errorf("it stopped with exit code %d: %w", status.Win32ExitCode, code)
 }
 
-// awaitStatus waits for a status. If it takes too long, the error says what the service does instead.
+// awaitStatus waits for a status. If it takes too long, the error has what the service does instead.
 func (s service) awaitStatus(ctx context.Context, limit, pause time.Duration, reached func(windows.SERVICE_STATUS_PROCESS) bool) error {
 	var last windows.SERVICE_STATUS_PROCESS
 	err := wait.PollUntil(ctx, limit, pause, func() (ok bool, err error) {

@@ -33,7 +33,7 @@ func keysProtected(file plan.FileInfo) bool { return file.IsTrusted() }
 var errForeignKeys = errors.New("it belongs to another user than Administrators and SYSTEM (fix: look at what is in it, then delete it)")
 
 // checkKeysOwners returns why the keys are neither read nor written: the folder or the file is that of another user,
-// who has written what is in it. sshd refuses such a file, and would let in whoever has one of its keys if it were given
+// who has written its contents. sshd refuses such a file, and would let in whoever has one of its keys if it were given
 // the right owner.
 func checkKeysOwners(folder, file plan.FileInfo) error {
 	for _, f := range []plan.FileInfo{folder, file} {

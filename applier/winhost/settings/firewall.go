@@ -62,7 +62,7 @@ type property struct {
 	value any
 }
 
-// ruleProperties returns what is set on a new rule, in an order that the firewall accepts: the ports after the
+// ruleProperties returns the properties of a new rule, in an order that the firewall accepts: the ports after the
 // protocol.
 func ruleProperties(r firewallRule) []property {
 	return []property{

@@ -78,7 +78,7 @@ func newServers(config *rest.Config, client *http.Client,
 
 // eachClient returns a client for servers by their address. Their certificates have names, not addresses: each must
 // have the name that the operator's own address has, or that of the Service. Nothing is sent, a token neither, before
-// the certificate has been verified. A proxy is for what is outside of the cluster.
+// the certificate has been verified. A proxy is for targets outside of the cluster.
 func eachClient(config *rest.Config, host string) (*http.Client, error) {
 	own := rest.CopyConfig(config)
 	if own.ServerName == "" {

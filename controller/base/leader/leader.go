@@ -5,7 +5,7 @@
 //
 // The library of leader election gives up only when it could not renew the Lease for a while, so a process that was
 // frozen for longer than the Lease would go on beside the next holder until then. It decides when to renew; this
-// package writes nothing to the Lease by itself.
+// package never writes to the Lease.
 package leader
 
 import (
@@ -97,7 +97,7 @@ func New(o Options) *Lock {
 		asking: make(chan struct{}, 1), lost: make(chan struct{})}
 }
 
-// Lost is closed when another process holds the Lease that this one has held. Err says which.
+// Lost is closed when another process holds the Lease that this one has held. Err names it.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
 // Err returns a *LostError when Lost is closed.

@@ -191,7 +191,7 @@ func TestTheLeaseOfAnotherProcessIsLeftAlone(t *testing.T) {
 		t.Errorf("%v; the holder is %q", err, w.holder())
 	}
 	if text := w.Err().Error(); strings.Contains(text, "\n") || !strings.Contains(text, "n/lease is held by theirs") {
-		t.Errorf("it says %q", text)
+		t.Errorf("the text is %q", text)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Owner is the field manager of what is created.
+// Owner is the field manager of created objects.
 const Owner = "windows-machine-config-operator"
 
 // CreateIfAbsent creates the object where there is none of its name, and makes it what the API server has then. Where

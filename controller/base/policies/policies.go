@@ -88,7 +88,7 @@ func (p Policies) applyPolicy(ctx context.Context, want client.Object) error {
 		return fmt.Errorf("reading %s %s: %w", kind.Kind, want.GetName(), err)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
-	// With nothing added: one more condition of a match would let through what is refused.
+	// With nothing added: one more condition of a match would let through refused writes.
 	if err != nil || equality.Semantic.DeepEqual(have.Object["spec"], content["spec"]) {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // CheckKubelet compares the kubelet that nodes get with the oldest API server: it may not be of a newer minor version
-// (kubernetes.io/releases/version-skew-policy). It returns what is wrong, and whether the kubelet may be published. The
-// cluster's own version says what was updated, not what runs now.
+// (kubernetes.io/releases/version-skew-policy). It returns the finding, and whether the kubelet may be published. The
+// cluster's own version is what was updated, not what runs now.
 func CheckKubelet(shipped string, answers []string) (bundle.Finding, bool) {
 	f := bundle.Finding{Severity: bundle.SeverityError, Object: bundle.Ref{Kind: "ClusterVersion", Name: "version"}}
 	kubelet, err := version.ParseSemantic(shipped)
@@ -45,7 +45,7 @@ func CheckKubelet(shipped string, answers []string) (bundle.Finding, bool) {
 	return f, true
 }
 
-// MayNotAsk says that the operator may not ask where the API servers are, as one whose rights are older than its image.
+// MayNotAsk is the finding that the operator may not ask where the API servers are, as one whose rights are older than its image.
 func MayNotAsk(err error) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.APIServerVersionUnknown,

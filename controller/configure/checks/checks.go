@@ -2,8 +2,8 @@
 //
 //	findings of the inputs and of the key, versions, ConfigMap trusted-ca --JudgeCluster--> conditions; who waits
 //
-// A check that fails makes something wait and is said in a condition. It never stops the operator: certificates of
-// nodes are approved and what is published stays, whatever is wrong. The package makes no requests and reads no clock.
+// A check that fails makes something wait and becomes a condition. It never stops the operator: certificates of
+// nodes are approved and published bundles stay in any case. The package makes no requests and reads no clock.
 package checks
 
 import (
@@ -47,19 +47,19 @@ func conditionTypes() []Type {
 		PayloadComplete}
 }
 
-// Condition is what one check says.
+// Condition is the result of one check.
 type Condition struct {
 	Type Type
 	Met  bool
 	// Reason is conditions.ReasonAsExpected, or one of bundle/reason.
 	Reason string
-	// Message is what is wrong and Fix what to do, empty for a condition that is met.
+	// Message is the problem and Fix what to do, empty for a condition that is met.
 	Message, Fix string
-	// Note is what is worth saying of a condition that is met.
+	// Note is a remark about a condition that is met.
 	Note string
 }
 
-// Cluster is what is judged.
+// Cluster has the facts to check.
 type Cluster struct {
 	// Findings are those of the inputs (desired.Hosts.Findings) and of the private key (keys.ReadSecret).
 	Findings bundle.Findings
@@ -102,7 +102,7 @@ func JudgeCluster(c Cluster) Result {
 		r.PublishWaits = true
 	}
 	if f, again, ok := c.TrustedCA.checkInjected(c.Now); !ok {
-		// It says more than that the inputs lack them.
+		// It explains more than that the inputs lack them.
 		found[TrustedCAReady], r.Again = bundle.Findings{f}, again
 	}
 	for _, t := range conditionTypes() {
@@ -120,8 +120,8 @@ func JudgeCluster(c Cluster) Result {
 // ofMachines reports whether a finding holds up the hosts of Machines alone, which are not in the inputs then.
 func ofMachines(f bundle.Finding) bool { return f.Reason == reason.MachinesRefused }
 
-// typeOf returns the condition that a finding is about, empty if nothing waits for it. A finding about one host is said
-// where that host is.
+// typeOf returns the condition that a finding is about, empty if nothing waits for it. A finding about one host is reported
+// with that host.
 func typeOf(f bundle.Finding) Type {
 	switch f.Reason {
 	case reason.ClusterVersionUnsupported: // a warning, for which nodes that have joined do not wait
@@ -171,7 +171,7 @@ func conditionOf(t Type, found bundle.Findings) Condition {
 	return Condition{Type: t, Reason: first.Reason, Message: message, Fix: first.Fix}
 }
 
-// servedPlatforms says what a payload that lacks executables means to the cluster: that no host joins, or which
+// servedPlatforms adds the effect of a payload that lacks executables: that no host joins, or which
 // platforms have to be others.
 func (c Cluster) servedPlatforms(condition Condition) Condition {
 	missing := c.Payload.Missing()

@@ -8,14 +8,14 @@
 //	serving certificate of a kubelet           an entry of windows-instances   names and addresses must be the host's
 //	client certificate of cloud-node-manager   any Windows host on Azure       the requester must be the node itself
 //
-// A name or an address is the host's if the host or the resolver says so and nothing says that it is another's: a
+// A name or an address is the host's if the host or the resolver claims it and nothing shows that it is another's: a
 // Machine's, another Node's, that of a host by the operator's records, or the cluster's (API server, routes, services,
 // Pods). An address is one at which the operator has reached the host besides, under its pinned key. So a host with
 // several adapters has those that it answers SSH at.
 //
 // Everything else is left alone and never denied: renewals of client certificates are approved by Kubernetes itself,
 // hosts of Machines by the cluster's machine approver, hybrid-overlay-node's by the network operator, and other nodes
-// by whoever installs them. What a Node object says is never evidence: the node writes it itself.
+// by whoever installs them. Fields of a Node object are never evidence: the node writes them itself.
 //
 // The package makes no requests and writes nothing.
 package certificates

@@ -133,7 +133,7 @@ func known() Known {
 	}
 }
 
-// change is a way in which a request, or what is known, differs from the right one.
+// change is a way in which a request, or the known facts, differ from the right ones.
 type change func(*ask, *Known)
 
 func decide(t testing.TB, a ask, change change) Verdict {

@@ -20,16 +20,16 @@ type Host struct {
 	// Machine is the name of the Machine; empty for an instance.
 	Machine string
 	// Name is the name under which the host's kubelet registers, computed from Facts. Without facts it may be a guess,
-	// such as a Node with the address: nothing is approved by it, and it only says which host to ask. For a Machine it
+	// such as a Node with the address: nothing is approved by it, and it only tells which host to ask. For a Machine it
 	// is the name of its Node. Empty is not known.
 	Name string
-	// Facts are what the host said over SSH, with its pinned host key: never those that its Node has. Zero is not asked
+	// Facts are the host's answer over SSH, with its pinned host key: never those that its Node has. Zero is not asked
 	// yet.
 	Facts bundle.Facts
 	// PendingKey is the public key (PKIX, DER) whose request the kubelet waits for, read over SSH. Empty is not asked
 	// yet.
 	PendingKey []byte
-	// Lookups are what the operator's own resolver says about Address: the addresses of a name, or the names of an
+	// Lookups are the answers of the operator's own resolver for Address: the addresses of a name, or the names of an
 	// address.
 	Lookups []string
 	// Reached are addresses besides Address at which the host was reached under its pinned key. For one that is not
@@ -47,8 +47,8 @@ func (h Host) ID() string {
 
 func (h Host) isInstance() bool { return h.Machine == "" }
 
-// hasName reports whether a DNS name is one of the host's: the node's, the entry, or what the host or the resolver
-// said.
+// hasName reports whether a DNS name is one of the host's: the node's, the entry, or one that the host or the resolver
+// has given.
 func (h Host) hasName(name string) bool {
 	known := []string{h.Name, h.Address, h.Facts.HostName}
 	if h.Facts.DNSSuffix != "" {
@@ -57,7 +57,7 @@ func (h Host) hasName(name string) bool {
 	return containsName(append(known, h.Lookups...), name)
 }
 
-// claimsAddress reports whether the host or the resolver says that an address is one of the host's own. It proves
+// claimsAddress reports whether the host or the resolver claims an address as one of the host's own. It proves
 // nothing.
 func (h Host) claimsAddress(a netip.Addr) bool {
 	return h.isReachedAt(a) || containsAddress(h.Facts.Addresses, a) || containsAddress(h.Lookups, a)

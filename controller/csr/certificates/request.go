@@ -87,7 +87,7 @@ func parseRequest(csr *certificatesv1.CertificateSigningRequest) (request, error
 	return r, nil
 }
 
-// isDecided reports whether somebody approved or denied the CSR, or the signer is done with it.
+// isDecided reports whether the CSR is approved or denied, or the signer is done with it.
 func isDecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	return len(csr.Status.Certificate) > 0 ||
 		slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
@@ -124,7 +124,7 @@ func (r request) isKeyTooLarge() bool {
 	return ok && key.N.BitLen() > maxKeyBits
 }
 
-// formProblem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives
+// formProblem returns the problem of the form of the request, empty if it has exactly the form that client-go gives
 // it (k8s.io/client-go/util/certificate).
 func (r request) formProblem() string {
 	switch {

@@ -24,7 +24,7 @@ const (
 	Approve Decision = "Approve"
 	// Ask means that Verdict.Host must be asked over SSH, and the rule again with its answers.
 	Ask Decision = "Ask"
-	// Leave means that the CSR is somebody else's, or is not as it must be. It is never denied.
+	// Leave means that the CSR belongs to another approver, or is not as it must be. It is never denied.
 	Leave Decision = "Leave"
 )
 
@@ -130,7 +130,7 @@ func (c candidate) decideClient() Verdict {
 		return v
 	case slices.Contains(c.known.Nodes, c.node):
 		return c.refuseRequest("a Node of this name exists, and a host asks for a first certificate before it has " +
-			"one; fix: nothing if its certificate has expired, it joins again by itself; if it lost its " +
+			"one; fix: nothing if its certificate has expired, it joins again automatically; if it lost its " +
 			"certificate, or another host has its name, delete the Node or rename the host")
 	case c.belongsToAnother(c.node):
 		return c.refuseRequest("the name belongs to another host, or to the cluster; fix: rename the host")
@@ -210,7 +210,7 @@ func (c candidate) belongsToAnother(name string) bool {
 const maxReached = 4
 
 // AddressesToReach returns the addresses of a request for a serving certificate at which the host has to be reached
-// before it gets them: those that it says it has and that are no other's. Of a request with too many it returns some.
+// before it gets them: those that it claims and that are no other's. Of a request with too many it returns some.
 func AddressesToReach(csr *certificatesv1.CertificateSigningRequest, h Host, k Known) []netip.Addr {
 	r, err := parseRequest(csr)
 	if err != nil || r.kind != kindServing || r.formProblem() != "" {
@@ -227,7 +227,7 @@ func AddressesToReach(csr *certificatesv1.CertificateSigningRequest, h Host, k K
 	return list
 }
 
-// mayBeOwn reports whether the host says that it has an address, and nothing says that it is another's.
+// mayBeOwn reports whether the host claims an address, and nothing shows that it is another's.
 func (c candidate) mayBeOwn(a netip.Addr) bool {
 	return c.host.claimsAddress(a) && !isForeign(a) && !c.isAnothers(a)
 }

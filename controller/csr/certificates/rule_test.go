@@ -120,7 +120,7 @@ var cases = []struct {
 	{"cloud-node-manager on another platform", cloudOf("win-b"), func(_ *ask, k *Known) { k.Platform = bundle.PlatformNone }, Leave, "on Azure only"},
 	{"cloud-node-manager before there is a Node", cloudOf("win-a"), nil, Leave, ""},
 
-	// Somebody else's.
+	// Another approver's.
 	{"the beginning of a name", clientOf("win"), nil, Leave, ""},
 	{"a name that begins like a host's", clientOf("win-a2"), nil, Leave, ""},
 	{"a name in other letters", clientOf("WIN-A"), nil, Leave, ""},
@@ -134,8 +134,8 @@ var cases = []struct {
 		a.template = subject("system:ovn-node:win-a", "system:ovn-nodes")
 	}, Leave, ""},
 	{"a kubelet's name for another signer", clientOf("win-a"), func(a *ask, _ *Known) { a.signer = certificatesv1.KubeAPIServerClientSignerName }, Leave, ""},
-	{"a signer of somebody else", clientOf("win-a"), func(a *ask, _ *Known) { a.signer = "example.com/signer" }, Leave, ""},
-	{"cloud-node-manager of a host that nobody manages", cloudOf("master-0"), nil, Leave, ""},
+	{"another signer", clientOf("win-a"), func(a *ask, _ *Known) { a.signer = "example.com/signer" }, Leave, ""},
+	{"cloud-node-manager of an unmanaged host", cloudOf("master-0"), nil, Leave, ""},
 }
 
 func TestDecide(t *testing.T) {
@@ -216,7 +216,7 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
-// FuzzDecide compares the rule with one sentence for each kind of certificate: what is approved is exactly that.
+// FuzzDecide compares the rule with one sentence for each kind of certificate: exactly that is approved.
 func FuzzDecide(f *testing.F) {
 	for _, c := range []struct{ signer, user, group, cn, o, dns, ip string }{
 		{certificatesv1.KubeAPIServerClientKubeletSignerName, bootstrapper, "system:authenticated", "system:node:win-a", "system:nodes", "", ""},

@@ -18,7 +18,7 @@ func config(version, rest string) string {
 }
 
 func TestFilesUnitsAndDropinsAreRead(t *testing.T) {
-	// As the machine-config-operator renders: users, links and units without contents stand beside what is read.
+	// As the machine-config-operator renders: with users, links and units without contents, which are not read.
 	text := config("3.5.0", `,
 		"kernelArguments": {"shouldExist": ["nosmt"]},
 		"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA"]}]},

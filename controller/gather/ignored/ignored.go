@@ -46,7 +46,7 @@ type Kind struct {
 	schema.GroupVersionKind
 	// Labels select the objects that are listed; empty is all.
 	Labels map[string]string
-	// Instead says what Windows nodes do, Fix what a person can do.
+	// Instead is the behavior of Windows nodes, Fix what a person can do.
 	Instead, Fix string
 	// asks reports whether an object asks something of workers; pool are the labels of the worker pool.
 	asks func(o unstructured.Unstructured, pool labels.Set) bool
@@ -140,7 +140,7 @@ func hasItems(o unstructured.Unstructured, path ...string) bool {
 	return err == nil && found && len(list) > 0
 }
 
-// hasNever reports whether an entry of a mirror set says NeverContactSource. containerd's fetcher tries the URLs of a
+// hasNever reports whether an entry of a mirror set has NeverContactSource. containerd's fetcher tries the URLs of a
 // descriptor before any host (containerd, core/remotes/docker/fetcher.go).
 func hasNever(o unstructured.Unstructured, field string) bool {
 	list, _, err := unstructured.NestedSlice(o.Object, "spec", field)

@@ -207,7 +207,7 @@ func (c *clusterReader) listKind(ctx context.Context, w Want, take func([]unstru
 	}
 }
 
-// WatchError says that a cache cannot list and watch a kind: Err is what the API server has said.
+// WatchError means that a cache cannot list and watch a kind: Err is the API server's answer.
 type WatchError struct{ Err error }
 
 func (e *WatchError) Error() string { return e.Err.Error() }

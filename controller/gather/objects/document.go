@@ -26,7 +26,7 @@ func newSegment(text []byte, line int) segment {
 // isEmpty reports whether the segment holds only blanks and comments.
 func (s segment) isEmpty() bool { return s.start == len(s.text) }
 
-// upTo returns the segment without what is behind an offset.
+// upTo returns the segment up to an offset.
 func (s segment) upTo(offset int) segment {
 	s.text = s.text[:offset]
 	return s

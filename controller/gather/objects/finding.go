@@ -43,7 +43,7 @@ func (r *reading) malformedFinding(s segment, h head, bad problem) bundle.Findin
 const maxProblems = 5
 
 // oneMalformed joins the findings of a file for texts that cannot be parsed: often one mistake is the cause of all. The
-// first of them has what is wrong with the others.
+// first of them includes the problems of the others.
 func oneMalformed(findings bundle.Findings) bundle.Findings {
 	var kept bundle.Findings
 	first, problems := -1, 0

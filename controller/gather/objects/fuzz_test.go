@@ -133,7 +133,7 @@ func isJSON(value any) bool {
 	return true
 }
 
-// wantedAmong names the wanted objects in a document; kind and version are what its list says of it.
+// wantedAmong names the wanted objects in a document; kind and version are those of its list.
 func wantedAmong(document any, kind, version string, depth int) []string {
 	object, ok := document.(map[any]any)
 	if !ok || depth > 8 {

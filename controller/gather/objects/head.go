@@ -82,7 +82,7 @@ func entryEnd(text []byte, at, col int) int {
 // isList reports whether the kind is that of a list.
 func (h head) isList() bool { return strings.HasSuffix(h.kind, "List") }
 
-// isClear reports whether the head says what the object is.
+// isClear reports whether the head identifies the object.
 func (h head) isClear() bool { return h.kind != "" && !h.isUnclear && !h.isList() }
 
 // mayMatch reports whether the object may be one that the want selects. A missing field does not exclude the object:

@@ -48,7 +48,7 @@ type Want struct {
 	// Optional reports whether a cluster may lack the kind.
 	Optional bool
 	// Bounded reports whether whoever has little rights fills the kind, as kubelets do Events and mirror pods: of a
-	// live cluster it is read in parts, and what is more than boundedBytes is a finding.
+	// live cluster it is read in parts, and more than boundedBytes is a finding.
 	Bounded bool
 	// Unique reports whether no other API group is known to have a kind of this name, so that another group is a
 	// mistake.

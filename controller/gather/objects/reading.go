@@ -20,7 +20,7 @@ const maxListDepth = 8
 type batch struct {
 	objects  []parsed
 	findings bundle.Findings
-	// isPartial reports whether a part of the text could not be read by itself.
+	// isPartial reports whether a part of the text could not be read alone.
 	isPartial bool
 }
 
@@ -102,7 +102,7 @@ func (r *reading) readList(s segment, inherited typeMeta, depth int) (all batch,
 	return all, true
 }
 
-// brokenText is what is said about a text that no parser can read. In a folder it may be none of the cluster's: then
+// brokenText is the finding about a text that no parser can read. In a folder it may be none of the cluster's: then
 // that is a warning, and there is none for a template or binary data, or for an object that is not wanted.
 func (r *reading) brokenText(s segment, inherited typeMeta, depth int, bad problem) batch {
 	h := headOfText(s, inherited)

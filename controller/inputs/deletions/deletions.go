@@ -1,9 +1,9 @@
 // Package deletions finds inputs that were deleted as a whole while nodes have bundles that were made from them. That
 // is more often a mistake than meant, and would change every node at once.
 //
-//	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> which inputs are gone, and which nodes keep what is published for them
+//	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> deleted inputs, and the nodes that keep their published bundle
 //
-// What a bundle was made from stands on its Node, beside its digest. So an operator that has just started decides as
+// The inputs of a bundle are on its Node, beside its digest. So an operator that has just started decides as
 // one that saw the inputs go. A change that would stop all pods is held in the same way: the bundle of a node that has
 // confirmed it is marked with the finding. The package makes no requests.
 package deletions
@@ -24,7 +24,7 @@ import (
 )
 
 // InputsOfPublished returns the guarded inputs of the bundle that is published on a Node, for CompareInputs, as who has
-// told the Node says. What is not signed counts while the agent is of an older operator: a deletion at that time is
+// told the Node has signed. Unsigned ones count while the agent is of an older operator: a deletion at that time is
 // guarded too, and inputs only keep a node from getting another bundle.
 func InputsOfPublished(told windowsnode.DesiredReader, n windowsnode.Node) []published.Input {
 	d, err := told(n)
@@ -65,7 +65,7 @@ func HoldingFindings(findings bundle.Findings) map[published.Input]bundle.Findin
 	return all
 }
 
-// BundleInputMarks returns what stands on the Node of a bundle that is made from these inputs now: the guarded inputs,
+// BundleInputMarks returns the marks on the Node of a bundle that is made from these inputs now: the guarded inputs,
 // and the findings that were confirmed. Sorted.
 func BundleInputMarks(hosts *desired.Hosts) []published.Input {
 	return slices.Sorted(slices.Values(slices.Concat(GuardedInputs(hosts.Cluster),
@@ -86,7 +86,7 @@ type Found struct {
 }
 
 // CompareInputs compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom
-// returns. An annotation that cannot be read, or that the operator did not write, says nothing: it is written again.
+// returns. An annotation that cannot be read, or that the operator did not write, is ignored: it is written again.
 func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node,
 	madeFrom func(windowsnode.Node) []published.Input) Found {
 	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{},
@@ -167,7 +167,7 @@ func removedInstances(hosts *desired.Hosts) map[string]bool {
 	return all
 }
 
-// KeepsPublished reports whether the node keeps what is published for it.
+// KeepsPublished reports whether the node keeps its published bundle.
 func (f Found) KeepsPublished(node string) bool {
 	return slices.Contains(f.Waiting[published.InputMirrors], node) ||
 		slices.Contains(f.Waiting[published.InputSettings], node) ||
@@ -176,7 +176,7 @@ func (f Found) KeepsPublished(node string) bool {
 		})
 }
 
-// HeldChangesFunc returns what says why a change of the inputs waits for a confirmation; empty when none does.
+// HeldChangesFunc returns a function that explains why a change of the inputs waits for a confirmation; empty when none does.
 func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error),
 	told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
 	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
@@ -193,7 +193,7 @@ func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error),
 // mostNamed is how many nodes a message names.
 const mostNamed = 3
 
-// ExplainHeld says what is held, why, and what to do, for people. It is empty if nothing is.
+// ExplainHeld lists held changes, the causes, and what to do, for people. It is empty if nothing is held.
 func (f Found) ExplainHeld() string {
 	var texts []string
 	for _, input := range slices.Sorted(maps.Keys(f.Held)) {
@@ -225,7 +225,7 @@ const (
 	selectInstances = published.InstanceLabel + "=true"
 )
 
-// ExplainDeletion says what was deleted, what its nodes keep, and what to do, for people.
+// ExplainDeletion names the deleted input, what its nodes keep, and what to do, for people.
 func (f Found) ExplainDeletion(input published.Input) string {
 	nodes := bundle.Count(len(f.Waiting[input]), "node")
 	confirm := "wmco confirm --all --input " + string(input) + ", or oc annotate nodes -l " + selectWindows + " " +
@@ -235,7 +235,7 @@ func (f Found) ExplainDeletion(input published.Input) string {
 		return "all mirror sets are gone: " + nodes +
 			" with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"
 	case published.InputSettings:
-		return "ConfigMap windows-machine-config is gone: " + nodes +
+		return "ConfigMap windows-machine-config was deleted: " + nodes +
 			" with its settings will get no other bundle (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
 	case published.InputInstances:
 		return "ConfigMap windows-instances does not exist or has no entry: " + nodes +

@@ -85,7 +85,7 @@ func TestDeletions(t *testing.T) {
 		"the removal of the instance is confirmed": {removed: "10.0.0.1", node: func(t *testing.T) *corev1.Node {
 			return with(madeOf(t, "win-a"), published.RemoveAnnotation, "true")
 		}},
-		"a Node that says by itself that it is an instance": {node: func(t *testing.T) *corev1.Node {
+		"a Node that claims to be an instance": {node: func(t *testing.T) *corev1.Node {
 			n := with(madeOf(t, "win-a"), published.InstanceAnnotation, "10.0.0.1")
 			n.Labels[published.InstanceLabel] = "true"
 			return n
@@ -179,7 +179,7 @@ func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
 	}
 }
 
-// madeFrom reads what is published on a Node, whoever has written it.
+// madeFrom reads the published bundle of a Node, whoever has written it.
 func madeFrom(n windowsnode.Node) []published.Input {
 	if n.DesiredError != nil {
 		return nil

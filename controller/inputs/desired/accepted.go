@@ -16,7 +16,7 @@ type accepted struct {
 	field string
 	// problem is why it can accept nothing.
 	problem string
-	// always reports that what is rendered is all that the entry is about.
+	// always reports that the rendered hosts are all that the entry is about.
 	always bool
 }
 
@@ -48,7 +48,7 @@ func (h *Hosts) MarkAccepted(findings bundle.Findings) bundle.Findings {
 	return out
 }
 
-// unusedAccepted says which entries accept nothing. Whether one of the settings does is known when all hosts were
+// unusedAccepted returns the entries that accept nothing. Whether one of the settings does is known when all hosts were
 // rendered, and of a finding that only some programs report, never.
 func (h *Hosts) unusedAccepted(findings bundle.Findings, complete bool) bundle.Findings {
 	var unused bundle.Findings

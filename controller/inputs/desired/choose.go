@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	// ErrSeveral says that the inputs have more hosts than the one that was asked for.
+	// ErrSeveral means that the inputs have more hosts than the one that was asked for.
 	ErrSeveral = errors.New("the inputs have several Windows hosts")
-	// ErrUnknown says that the inputs have no host with a name or address.
+	// ErrUnknown means that the inputs have no host with a name or address.
 	ErrUnknown = errors.New("no Windows host of the inputs has this name or address")
-	// ErrAmbiguous says that a short name is that of several hosts.
+	// ErrAmbiguous means that a short name is that of several hosts.
 	ErrAmbiguous = errors.New("this is the short name of several Windows hosts")
 )
 

@@ -26,7 +26,7 @@ import (
 type Source struct {
 	// Objects reads those of the cluster.
 	Objects objects.Reader
-	// Gather says what the objects do not.
+	// Gather has options that the objects do not decide.
 	Gather gather.Options
 	// Strict refuses documents and fields that have no effect.
 	Strict bool
@@ -44,7 +44,7 @@ type Source struct {
 	// WithoutCredentials renders what does not depend on any (render.Cluster.WithoutCredentials).
 	WithoutCredentials bool
 	// RefuseStops refuses inputs with which no pod could start. Without it, whoever reads holds such a change
-	// (controller/inputs/deletions), or says what it adds (render/review).
+	// (controller/inputs/deletions), or lists what it adds (render/review).
 	RefuseStops bool
 	// Accepted are findings that are left as they are, beside those of the settings, and AcceptedIn the file that they
 	// are in.

@@ -8,8 +8,8 @@ import (
 	"wmco/render"
 )
 
-// NamesOfOthers returns the names and addresses of all other hosts than one: what the cloud or the resolver says of
-// them, and what their records do, also those of hosts that are removed. Addresses in a record count where nothing
+// NamesOfOthers returns the names and addresses of all other hosts than one: those that the cloud or the resolver gives
+// them, and those in their records, also of hosts that are removed. Addresses in a record count where nothing
 // newer is known.
 func (h *Hosts) NamesOfOthers(than render.Node) []string {
 	own := gather.HostID(than)

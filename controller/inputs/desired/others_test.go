@@ -10,7 +10,7 @@ import (
 	"wmco/render"
 )
 
-// TestNamesOfOthers: also what only the record of a host says, whose entry or Machine may be gone.
+// TestNamesOfOthers: also names in the record of a host whose entry or Machine may be deleted.
 func TestNamesOfOthers(t *testing.T) {
 	own := render.Node{Backing: render.BackingInstance, Address: "192.0.2.1", Addresses: []string{"192.0.2.1"}}
 	h := &Hosts{

@@ -21,7 +21,7 @@ func PayloadContents(payload string) (*archive.Contents, error) {
 	return archive.NewContents(s.Source()), nil
 }
 
-// ErrFactsUnknown says that the bundle of a node lacks what the facts of its host decide.
+// ErrFactsUnknown means that the bundle of a node lacks the entries that depend on the facts of its host.
 var ErrFactsUnknown = errors.New("the bundle of a node without facts is a preview, which would remove from its host what the facts decide")
 
 // ArchiveRequest returns what a host that has none of the contents yet is sent. The bundle of a node without facts is

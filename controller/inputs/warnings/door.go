@@ -27,8 +27,8 @@ const (
 	// mostBytes bounds a request. An API server takes objects of 3 MiB at most (k8s.io/apiserver, pkg/server/config.go,
 	// MaxRequestBodyBytes), and those that are asked about are far smaller, the one before and the one after together.
 	mostBytes = 3 << 20
-	// mostValues bounds what is in it: an empty object takes 3 bytes of a request and a hundred times that in memory,
-	// and what is compared with each other takes time. Two lists of 1,000 instances with their managed fields have
+	// mostValues bounds the values in it: an empty object takes 3 bytes of a request and a hundred times that in memory,
+	// and comparing takes time. Two lists of 1,000 instances with their managed fields have
 	// 6,000.
 	mostValues = 10_000
 )
@@ -92,7 +92,7 @@ func (d *door) charge(since time.Time) {
 	}
 }
 
-// turnAway answers without reading what is left of a request.
+// turnAway answers without reading the rest of a request.
 func turnAway(w http.ResponseWriter, status int) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, http.StatusText(status), status)

@@ -128,7 +128,7 @@ func checkNothingIsRefused(t *testing.T, c client.Client) {
 	}
 }
 
-// body counts what is read of it.
+// body counts the bytes that are read of it.
 type body struct {
 	io.Reader
 	read atomic.Int64

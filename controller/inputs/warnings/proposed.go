@@ -20,8 +20,8 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// change is one object as it was before a request or as it will be after it. Both come from the request: what is said
-// about an object says nothing about the one in the cluster to whoever asks about a made-up one.
+// change is one object as it was before a request or as it will be after it. Both come from the request: the answer
+// reveals nothing about the object in the cluster to whoever asks about a made-up one.
 type change struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
@@ -54,7 +54,7 @@ func changesOf(req admission.Request) (before, after change, err error) {
 // decodeObject returns nil where there is no text.
 func (c change) decodeObject(text []byte) (*unstructured.Unstructured, error) {
 	if len(text) == 0 {
-		return nil, nil //nolint:nilnil // no object is what it says
+		return nil, nil //nolint:nilnil // null stands for no object
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(text); err != nil {
@@ -84,7 +84,7 @@ func (c change) isObject(kind schema.GroupVersionKind, key client.ObjectKey) boo
 	return c.kind.GroupKind() == kind.GroupKind() && c.key == key
 }
 
-// proposed reads a cluster in which one object is as a request says, and in which there are few Windows nodes.
+// proposed reads a cluster in which one object is as in a request, and in which there are few Windows nodes.
 type proposed struct {
 	client.Client
 	change *change

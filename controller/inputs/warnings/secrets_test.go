@@ -132,7 +132,7 @@ func asks(t *testing.T, u *unstructured.Unstructured) map[string]admission.Reque
 	return all
 }
 
-// answer is what is said of a request.
+// answer is the answer to a request.
 func answer(t *testing.T, w *Warner, r admission.Request) []string {
 	t.Helper()
 	got := w.Handle(t.Context(), r)
@@ -191,14 +191,14 @@ func TestAnswersDoNotDependOnCredentials(t *testing.T) {
 	questions = append(questions, slices.Concat(holders(password), configured(password))...)
 	questions = append(questions, object(openshift("config", "v1", "Image"), "", "cluster", map[string]any{"spec": map[string]any{"registrySources": map[string]any{"blockedRegistries": []any{"mirror.example.com"}}}}))
 	first := map[string][]string{}
-	said := 0
+	count := 0
 	for of, change := range clusters {
 		w := warner(with(cluster(t, 1, change), configured("base")[0]))
 		for i, u := range questions {
 			for name, r := range asks(t, u) {
 				question := fmt.Sprintf("%d: %s %s, %s", i, u.GetKind(), u.GetName(), name)
 				got := answer(t, w, r)
-				said += len(got)
+				count += len(got)
 				before, ok := first[question]
 				if !ok {
 					first[question] = got
@@ -210,8 +210,8 @@ func TestAnswersDoNotDependOnCredentials(t *testing.T) {
 			}
 		}
 	}
-	if said < len(clusters) {
-		t.Errorf("only %d lines were said: nothing was compared", said)
+	if count < len(clusters) {
+		t.Errorf("only %d lines: nothing was compared", count)
 	}
 }
 

@@ -68,7 +68,7 @@ type runnable struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (runnable) NeedLeaderElection() bool { return true }
 
-// Start implements manager.Runnable. A server that cannot listen is said, and is not the end of the operator.
+// Start implements manager.Runnable. A server that cannot listen is logged, and is not the end of the operator.
 func (r runnable) Start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Address)
 	if err == nil {

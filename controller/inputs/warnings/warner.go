@@ -88,11 +88,11 @@ const (
 func holdsCredentials(kind string) bool { return kind == kindProxy || kind == kindSecret }
 
 const (
-	// proxyFollows is said of a Proxy whose spec changes: nodes follow its status, which is written a moment later.
+	// proxyFollows is the warning about a Proxy whose spec changes: nodes follow its status, which is written a moment later.
 	proxyFollows = "Windows nodes change when the network operator has written the status of Proxy/cluster: their services restart"
-	// pullSecretFollows is said of a pull secret that changes (render/mirrors, credentials).
+	// pullSecretFollows is the warning about a pull secret that changes (render/mirrors, credentials).
 	pullSecretFollows = "Windows nodes get credentials of this Secret for their mirrors and pinned images, without " +
-		"a restart; how many nodes change is not said of a Secret"
+		"a restart; the number of nodes is not shown for a Secret"
 	inputsRefused = "the inputs of Windows nodes would be refused: all nodes keep what they have"
 )
 
@@ -145,13 +145,13 @@ func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node,
 			Findings: preview.Shown(r.Findings)})
 	}
 	if len(nodes) == 0 {
-		// What is wrong with the inputs is said without nodes too.
+		// Findings about the inputs are shown without nodes too.
 		nodes = []review.Node{{Findings: preview.Shown(findings)}}
 	}
 	return nodes, desired.BlockingFindings(hosts.Findings), nil
 }
 
-// warningLines returns the sentence of wmco diff, and what to do about new findings. Nothing is said of a change that
+// warningLines returns the sentence of wmco diff, and what to do about new findings. There is no warning about a change that
 // no node notices.
 func warningLines(r review.Review, some sample, blocking bundle.Findings) []string {
 	var lines []string
@@ -178,9 +178,9 @@ func warningLines(r review.Review, some sample, blocking bundle.Findings) []stri
 	return lines[:min(len(lines), mostLines)]
 }
 
-// warningLine returns a finding, and of one that was said already what to do.
-func warningLine(f bundle.Finding, said string) string {
-	if f.Fix != "" && strings.Contains(said, f.Message) {
+// warningLine returns a finding, with its fix if it was shown already.
+func warningLine(f bundle.Finding, shown string) string {
+	if f.Fix != "" && strings.Contains(shown, f.Message) {
 		return "fix: " + f.Fix
 	}
 	text := f.Message

@@ -154,7 +154,7 @@ func mirror(t testing.TB, source string) admission.Request {
 	})
 }
 
-// TestAThousandNodes are counted from a sample. Whether that is in time for the API server depends on the computer: the log says how long it takes.
+// TestAThousandNodes are counted from a sample. Whether that is in time for the API server depends on the computer: the log has how long it takes.
 func TestAThousandNodes(t *testing.T) {
 	for _, nodes := range []int{1, mostNodes, 1000} {
 		w := warner(cluster(t, nodes))

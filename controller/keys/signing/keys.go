@@ -1,8 +1,8 @@
 // Package signing keeps the keys with which the operator signs desired bundles, and verifies its signatures.
 //
-//	Secret (keys, term) --ReadPublicKeys--> Keys --SignDesired--> text of an annotation --on the Node, where others write too--> OpenDesired --> what it says, or an error
+//	Secret (keys, term) --ReadPublicKeys--> Keys --SignDesired--> text of an annotation --on the Node, where others write too--> OpenDesired --> its contents, or an error
 //
-// What stands on a Node without a signature by one of these keys was written by others: nothing of it is ever signed.
+// An annotation on a Node without a signature by one of these keys was written by others: nothing of it is ever signed.
 package signing
 
 import (
@@ -71,7 +71,7 @@ type Keys struct {
 	newest map[string]published.Counter
 }
 
-// opened is what an annotation says, or why it does not count.
+// opened has the contents of an annotation, or why it does not count.
 type opened struct {
 	node    published.NodeID
 	text    string
@@ -112,7 +112,7 @@ var ErrSuperseded = errors.New("another operator has begun to sign after this on
 
 // BeginTerm begins a term, once. It is called when this operator is the one that works: what it signs is newer than
 // what another one has signed before. An operator after which another one has begun gets ErrSuperseded. Where a Secret
-// of an earlier day was restored, it begins again after what stands on Nodes.
+// of an earlier day was restored, it begins again after the counters on Nodes.
 func (k *Keys) BeginTerm(ctx context.Context) error {
 	own, seen := k.ownAndHighestTerm()
 	if own > 0 && seen <= own {
@@ -293,7 +293,7 @@ func (k *Keys) SignDesired(node published.NodeID, d published.Desired) (string, 
 	d.NodeName, d.NodeUID, d.Term, d.Sequence = node.Name, node.UID, k.term, k.sequence
 	text, err := d.Sign(k.private)
 	if err != nil {
-		return "", fmt.Errorf("signing what is published on Node %s: %w", node.Name, err)
+		return "", fmt.Errorf("signing the desired state of Node %s: %w", node.Name, err)
 	}
 	k.noteNewest(node.Name, d)
 	d.Schema = published.Schema // as the text has it
@@ -340,7 +340,7 @@ func (k *Keys) OpenNewest(node published.NodeID, text string) (published.Desired
 // ErrOtherNode means that an annotation was signed for another Node, which may have had the same name.
 var ErrOtherNode = errors.New("it is signed for another node")
 
-// OpenDesired returns what the annotation of a Node says, if this operator, or one before it with the same keys, has
+// OpenDesired decodes the annotation of a Node, if this operator, or one before it with the same keys, has
 // signed it for this Node. What a newer operator has written is a *bundle.SchemaError.
 func (k *Keys) OpenDesired(node published.NodeID, text string) (published.Desired, error) {
 	k.mu.Lock()

@@ -69,7 +69,7 @@ func sign(t *testing.T, k *Keys, node string) string {
 	return text
 }
 
-// TestWhatThisProcessSignsIsKnown: it is not decoded and verified again, and says what another process with the same keys reads.
+// TestWhatThisProcessSignsIsKnown: it is not decoded and verified again, and equals what another process with the same keys reads.
 func TestWhatThisProcessSignsIsKnown(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	k := begun(t, c)

@@ -36,7 +36,7 @@ const (
 	lineBreak = "<wmcoMarker>"
 )
 
-// Limits of what is read. Windows has user names of up to 256 characters, with the domain before them.
+// Limits of the text. Windows has user names of up to 256 characters, with the domain before them.
 const (
 	maxAnnotation = 16 << 10
 	maxName       = 1 << 10

@@ -143,7 +143,7 @@ func TestUnreadableAnnotations(t *testing.T) {
 	}
 }
 
-// TestTheMostIterations: what is over the limit is not tried, whatever the key is.
+// TestTheMostIterations: more iterations than the limit are not tried, whatever the key is.
 func TestTheMostIterations(t *testing.T) {
 	message := body(t, encrypted(t, "Administrator"))
 	for n, want := range map[byte]bool{maxIterations: true, maxIterations + 1: false} {

@@ -1,4 +1,4 @@
-// Package drains evicts the pods of nodes whose turn it is, in the background of a rollout.
+// Package drains evicts the pods of nodes that have a slot, in the background of a rollout.
 package drains
 
 import (
@@ -31,7 +31,7 @@ const parallelDrains = 4
 // EventDrainBlocked is the reason of an Event about pods that keep a node from being drained.
 const EventDrainBlocked = "DrainBlocked"
 
-// Drains evicts the pods of nodes whose turn it is. A call of Reconcile is one round for one node.
+// Drains evicts the pods of nodes that have a slot. A call of Reconcile is one round for one node.
 type Drains struct {
 	Drainer drain.Drainer
 	// Live asks the API server.
@@ -45,7 +45,7 @@ type Drains struct {
 	nodes map[string]*draining
 }
 
-// draining is what is known about the pods of a node in its turn.
+// draining is the state of the pods of a node that is being drained.
 type draining struct {
 	taken time.Time
 	// looked is false before the first round.
@@ -163,7 +163,7 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: drainAgain}, nil
 }
 
-// noteRound notes what a round has found, and says what is new.
+// noteRound notes the result of a round, and logs the differences.
 func (d *Drains) noteRound(n *draining, node windowsnode.Node, left drain.Left) {
 	d.mu.Lock()
 	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending ||

@@ -2,7 +2,7 @@ package plan
 
 import "testing"
 
-// TestWhatForbidsADrainIsNoted on the Node, and what is only ending is not: each would be a write.
+// TestWhatForbidsADrainIsNoted on the Node, and pods that are only ending are not: each would be a write.
 func TestWhatForbidsADrainIsNoted(t *testing.T) {
 	const blocked = "blocked: pod shop/db-0 by PodDisruptionBudget shop/db"
 	for _, tt := range []struct {

@@ -23,7 +23,7 @@ func bootRules() []nodeRule {
 			}
 			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
-		{"what is urgent is published before a boot", decision.urgentIsDue, decision.publishUrgent},
+		{"an urgent change is published before a boot", decision.urgentIsDue, decision.publishUrgent},
 		{"a node that does not respond is not drained for a boot",
 			func(d decision) bool { return !d.reachable }, func(d decision) {
 				d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
@@ -84,7 +84,7 @@ func (d decision) permitBoot() {
 		Why: "the node is drained for the boot that is asked for"})
 }
 
-// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the
+// describeHeldBoot returns what a boot for Windows waits for; empty where Windows waits for none, or the
 // operator boots for none.
 func (d decision) describeHeldBoot() string {
 	what := "Windows waits for a boot: " + d.describeBoots()

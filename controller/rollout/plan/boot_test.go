@@ -48,8 +48,8 @@ func TestBootRules(t *testing.T) {
 		{rule: "a node agent that may boot its host is waited for", nodes: one(bootPermitted(5)), want: "Applying"},
 		{rule: "a node agent that may boot its host is waited for", nodes: one(bootPermitted(5), notReady), want: "Applying"},
 		{rule: "a node agent that may boot its host is waited for", nodes: one(bootPermitted(31), notReady), want: "Unreachable"},
-		{rule: "what is urgent is published before a boot", nodes: one(asksBoot, wants(restart), paused, urgent(none)), want: "publish 3 none"},
-		{rule: "what is urgent is published before a boot", nodes: one(emptied, undrained, wants(restart), paused, urgent(none)), want: "publish 3 none"},
+		{rule: "an urgent change is published before a boot", nodes: one(asksBoot, wants(restart), paused, urgent(none)), want: "publish 3 none"},
+		{rule: "an urgent change is published before a boot", nodes: one(emptied, undrained, wants(restart), paused, urgent(none)), want: "publish 3 none"},
 		{rule: "a node that does not respond is not drained for a boot", nodes: one(asksBoot, silent), want: "Unreachable"},
 		{rule: "a node that does not respond is not drained for a boot", nodes: one(emptied, silent), want: "release cordon off scale-down off"},
 		{rule: "a node whose drain did not end in time boots later", nodes: one(asksBoot, postponed), want: "DrainBlocked"},
@@ -74,7 +74,7 @@ func TestWhenAHostIsBooted(t *testing.T) {
 	}{
 		"a node that is up to date":                              {nodes: one(asksBoot), want: "take cordon on scale-down on"},
 		"a rollout that is paused":                               {nodes: proven(wants(restart), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "take cordon on scale-down on"},
-		"a node that has failed":                                 {nodes: one(wants(restart), given(restart, 1), says(rolledBack, ""), asksBoot), want: "take cordon on scale-down on"},
+		"a node that has failed":                                 {nodes: one(wants(restart), given(restart, 1), reporting(rolledBack, ""), asksBoot), want: "take cordon on scale-down on"},
 		"what is urgent comes first, and waits for no place":     {nodes: append(proven(wants(restart), urgent(none), asksBoot), node("c", notReady)), policy: func(p *Policy) { p.Paused = true }, want: "publish 3 none"},
 		"what is urgent and restarts something waits":            {nodes: proven(wants(restart), urgent(restart), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "take cordon on scale-down on"},
 		"what is urgent is published already":                    {nodes: proven(wants(restart), urgent(none), asksBoot, with(func(n *Node) { n.Published, n.Permitted, n.PublishedUrgent = n.Urgent.Bundle, none, true })), policy: func(p *Policy) { p.Paused = true }, want: "take cordon on scale-down on"},
@@ -85,8 +85,8 @@ func TestWhenAHostIsBooted(t *testing.T) {
 		"the same value again":                                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "Updated"},
 		"a value that was given up":                              {nodes: one(asksBoot, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Updated"},
 		"a change that can begin":                                {nodes: proven(wants(restart), asksBoot), want: "publish 2 restart"},
-		"a change that is under way":                             {nodes: proven(drained, given(reboot, 1), says(applying, ""), asksBoot), want: "Applying"},
-		"a change that is under way while the rollout is paused": {nodes: proven(drained, given(reboot, 1), says(applying, ""), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "Applying"},
+		"a change that is under way":                             {nodes: proven(drained, given(reboot, 1), reporting(applying, ""), asksBoot), want: "Applying"},
+		"a change that is under way while the rollout is paused": {nodes: proven(drained, given(reboot, 1), reporting(applying, ""), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "Applying"},
 		"a canary that is observed":                              {nodes: one(done, canary, ended(1), asksBoot), want: "Settling"},
 		"the host has booted":                                    {nodes: one(bootPermitted(5), with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "release 1 restart cordon off scale-down off"},
 		"the annotation is removed in the turn":                  {nodes: one(bootPermitted(5), with(func(n *Node) { n.Boot.Asked = "" })), want: "Applying"},
@@ -123,7 +123,7 @@ func TestSlotsOfBootsKeepNoCanaryWaiting(t *testing.T) {
 	}
 }
 
-// TestTheTurnOfABoot: what is permitted names the request, what is released remembers it, and a canary stays what it was.
+// TestTheTurnOfABoot: a permission names the request, a release remembers it, and a canary stays one.
 func TestTheTurnOfABoot(t *testing.T) {
 	proved := func(n *Node) {
 		n.State.Turn.Canary, n.State.Turn.Ended, n.State.Turn.Confirmed = true, ago(900), ago(890)
@@ -186,7 +186,7 @@ func TestABootThatWasErasedIsAskedForAsAnyOther(t *testing.T) {
 	}
 }
 
-// TestARequestOnANode is read as a digest, and what is permitted only of what is signed.
+// TestARequestOnANode is read as a digest, and the permission only from a signed annotation.
 func TestARequestOnANode(t *testing.T) {
 	n := windowsnode.Decode(corev1.Node{})
 	n.Annotations = map[string]string{published.RebootAnnotation: "1"}

@@ -28,7 +28,7 @@ func (d decision) mayBoot() bool {
 	return d.isBlocked()
 }
 
-// addStep adds a step, and says so.
+// addStep adds a step, and reports it.
 func (d decision) addStep(s Step) {
 	s.Node = d.Name
 	s.State.Elapsed = d.elapsedAfterStep(s)
@@ -40,7 +40,7 @@ func (d decision) addStep(s Step) {
 	d.reportWaiting(ReasonStep, message+": "+s.Why)
 }
 
-// reportWaiting says what a node waits for, or does.
+// reportWaiting reports what a node waits for, or does.
 func (d decision) reportWaiting(r Reason, message string) {
 	p := d.fleet
 	canary := d.turn.Canary || slices.Contains(p.gate[d.canaryKind()].canaries, d.Name)
@@ -80,7 +80,7 @@ func (m *nodeState) phaseFor(r Reason) Phase {
 	return PhaseWaiting
 }
 
-// waitForAgent says what the agent does.
+// waitForAgent reports what the agent does.
 func (d decision) waitForAgent() {
 	switch {
 	case d.failed != "":
@@ -90,14 +90,14 @@ func (d decision) waitForAgent() {
 		d.reportWaiting(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
 		return
 	}
-	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
+	limit := "its update may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
 	if d.timedOut {
-		limit = "its turn takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
+		limit = "its update takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
 	}
 	d.reportWaiting(ReasonApplying, d.describeAgent()+"; "+limit)
 }
 
-// describeAgent says what the agent does about the published bundle.
+// describeAgent returns what the agent does about the published bundle.
 func (m *nodeState) describeAgent() string {
 	if !m.answered {
 		return "has not answered yet"
@@ -167,17 +167,17 @@ func (g canaryGate) allowsNode(name string) bool {
 // planner is one decision about a fleet.
 type planner struct {
 	policy Policy
-	// now is what is written on Nodes and shown to people. Nothing is decided by it.
+	// now is the time for Nodes and people. Nothing is decided by it.
 	now time.Time
 	// nodes are in the order of starts.
 	nodes []*nodeState
 	rules ruleTables
 	gate  map[canaryKind]canaryGate
-	// stopped says why failures keep the rollout from starting nodes.
+	// stopped is why failures keep the rollout from starting nodes.
 	stopped string
 	// failures names the nodes that failed, whether or not they keep others; empty if none did.
 	failures string
-	// fix says what to do about the first of them.
+	// fix is what to do about the first of them.
 	fix string
 	// log is the end of the log of the service because of which that one was rolled back.
 	log bundle.LogTail
@@ -207,7 +207,7 @@ type ruleTables struct {
 type decision struct {
 	*nodeState
 	fleet *planner
-	// blocked says why the node may not start. Its reason is empty if it may.
+	// blocked is why the node may not start. Its reason is empty if it may.
 	blocked waiting
 }
 
@@ -217,15 +217,15 @@ type waiting struct {
 	message string
 }
 
-// nodeRule is a rule that makes the step of a node, or says what it waits for.
+// nodeRule is a rule that makes the step of a node, or reports what it waits for.
 type nodeRule = rule[decision, func(decision)]
 
-// applyFirst does what the first rule of the table that applies says.
+// applyFirst calls the result of the first rule of the table that applies.
 func (d decision) applyFirst(rules []nodeRule) { firstRule(rules, d).result(d) }
 
 // noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
 func (d decision) noteElapsed() {
-	why := "its turn takes long: its duration is kept"
+	why := "recording the elapsed time of a long update"
 	s := d.noteGoneBoots()
 	if s.WindowsBoot != d.State.WindowsBoot {
 		why = "Windows waits no longer for what its host was booted for"
@@ -241,7 +241,7 @@ func (d decision) noteElapsed() {
 	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: why})
 }
 
-// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it
+// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: changing it
 // costs nothing more.
 func (d decision) slotAvailable() bool {
 	return !d.Ready || d.fleet.unavailable+boolToInt(!d.unavailable) <= d.fleet.limit
@@ -257,7 +257,7 @@ type blocker struct {
 
 func (d decision) isBlocked() bool { return d.blocked.reason != "" }
 
-// publishWanted publishes what is wanted with a permission.
+// publishWanted publishes the wanted bundle with a permission.
 func (d decision) publishWanted(permit bundle.Impact, why string) {
 	action := ActionPublish
 	if d.publishesWanted() {
@@ -287,12 +287,12 @@ func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
 func (d decision) urgentHasImpact() bool { return d.Urgent.Cost != bundle.ImpactNone }
 
 // mayBootForWindows reports whether a boot for Windows may begin, or go on before the agent is permitted it: by the
-// rules for changes, on a node that has what is wanted. A change that is wanted comes first: it may boot the host.
+// rules for changes, on a node that has its wanted bundle. A wanted change comes first: it may boot the host.
 func (d decision) mayBootForWindows() bool {
 	return d.mayBoot() && d.upToDate && d.windowsBootHeld() == ""
 }
 
-// windowsBootHeld says what keeps a boot for Windows from beginning; empty if nothing does.
+// windowsBootHeld returns what keeps a boot for Windows from beginning; empty if nothing does.
 func (d decision) windowsBootHeld() string {
 	switch {
 	case d.Paused:

@@ -1,13 +1,13 @@
-// Package plan decides whose turn it is: values in, values out.
+// Package plan decides which nodes get a slot or an update next: values in, values out.
 //
 //	Nodes and for how long each has been so, bundles that are wanted, policy --NextSteps--> steps, each one patch of one Node or a drain
 //	                                                                                   `--> a line for each node and one for the fleet: what it waits for, and why
 //	the same --PredictRollout--> the order, the number of restarts, drains and boots, and how long it takes
 //
-// It makes no requests and keeps nothing between calls. What it has to know later stands on the Node:
+// It makes no requests and keeps nothing between calls. Its memory is on the Node:
 //
-//	desired-bundle  (published.DesiredAnnotation)   what is published, and the highest impact that is permitted for exactly that
-//	bundle-report   (published.ReportAnnotation)    what the node agent says
+//	desired-bundle  (published.DesiredAnnotation)   the published bundle, and the highest impact that is permitted for exactly that
+//	bundle-report   (published.ReportAnnotation)    the report of the node agent
 //	rollout         (published.RolloutAnnotation)   State: the claim, the last turn, the turns before it, a bundle that failed
 //	cordoned-for    (published.CordonAnnotation)    the operator cordoned the node, and uncordons it
 //	joining         (published.JoiningAnnotation)   the node is being joined, or removed if it has a version

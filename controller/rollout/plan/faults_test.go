@@ -9,15 +9,15 @@ import (
 	"wmco/bundle/published"
 )
 
-// faults is a report about what is published that says whose fault it is.
+// faults is a report about the published bundle with a fault.
 func faults(s published.State, f published.Fault) edit {
 	return func(n *Node) {
-		says(s, "")(n)
+		reporting(s, "")(n)
 		n.Report.Fault = f
 	}
 }
 
-// TestWhoseFaultItIs: a full disk is no failure of a bundle, what heals by itself is waited for, and what stops the rollout names what helps.
+// TestWhoseFaultItIs: a full disk is no failure of a bundle, temporary faults are waited for, and the text about a stopped rollout names the fix.
 func TestWhoseFaultItIs(t *testing.T) {
 	full, damaged, locked := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer), faults(rolledBack, published.FaultHost)
 	open := node("z-done", done)
@@ -30,19 +30,19 @@ func TestWhoseFaultItIs(t *testing.T) {
 	}{
 		{"a canary without room gives its place back, and another node is the canary", []Node{node("a", wants(restart), given(restart, 1), full, canary), node("b", wants(restart))},
 			[]string{"a permit 2 none canary", "b publish 2 restart canary"}, ""},
-		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "\na no luck"},
-		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "2 nodes updated, 1 updating, 1 waiting"},
-		{"a fleet without room says so", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
-		{"a node without room stops nobody", []Node{node("a", wants(restart), given(none, 99), full), node("b", wants(restart)), node("c", wants(restart), given(none, 99), full), open}, []string{"b publish 2 restart"}, ""},
-		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), says(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
+		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, nil, "\na no luck"},
+		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, nil, "2 nodes updated, 1 updating, 1 waiting"},
+		{"a fleet without room is reported", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
+		{"a node without room stops no other", []Node{node("a", wants(restart), given(none, 99), full), node("b", wants(restart)), node("c", wants(restart), given(none, 99), full), open}, []string{"b publish 2 restart"}, ""},
+		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), reporting(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
 		{"a drained node without room is given back", []Node{node("a", drained, given(reboot, 1), full), node("b", wants(restart)), open}, []string{"a release 2 restart cordon off scale-down off", "b publish 2 restart"}, ""},
 		{"also one whose turn takes too long", []Node{node("a", drained, given(reboot, 99), full), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
 		{"then its permission to restart ends", []Node{node("a", wants(reboot), given(restart, 1), full), open}, []string{"a permit 2 none"}, ""},
 		{"and it is not drained while it waits", []Node{node("a", wants(reboot), given(none, 1), full), open}, nil, "a no luck"},
-		{"nor for another bundle, before its agent says that there is room", []Node{node("a", full, wants(drain)), open}, []string{"a publish 2 none"}, ""},
+		{"nor for another bundle, before its agent reports room", []Node{node("a", full, wants(drain)), open}, []string{"a publish 2 none"}, ""},
 		{"a node without room that is paused", []Node{node("a", wants(none), given(none, 1), full, func(n *Node) { n.Paused = true }), open}, nil, "the node is paused"},
 		{"what is urgent and has no room is told", []Node{node("a", wants(none), given(none, 1), full, with(urgent(none))), open}, nil, "urgent: no luck"},
-		{"a damaged layer is waited for", []Node{node("a", wants(restart), given(restart, 1), damaged, canary), node("b", wants(restart))}, nil, "a tries again: no luck; its turn may take until"},
+		{"a damaged layer is waited for", []Node{node("a", wants(restart), given(restart, 1), damaged, canary), node("b", wants(restart))}, nil, "a tries again: no luck; its update may take until"},
 		{"for as long as a turn may take", []Node{node("a", wants(restart), given(restart, 31), damaged, canary), node("b", wants(restart))}, nil, "stopped: the canary a (failed: no luck) (fix: nothing: the operator publishes the layer again"},
 		{"an API server that does not answer is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultAPI), canary), node("b", wants(restart))}, nil, "a tries again: no luck"},
 		{"a canary that its host keeps from the bundle proves nothing: another node is the canary", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart)), node("c", wants(restart))},
@@ -54,7 +54,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 		{"one that is no canary does not keep the others", []Node{node("a", wants(restart), given(restart, 1), locked), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, ""},
 		{"in the end it is what is left to do", []Node{node("a", wants(restart), given(restart, 1), locked), open}, nil,
 			"1 of 2 nodes updated, 1 degraded; stopped: 1 node failed: a (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
-		{"what a host refuses is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultHost), canary), node("b", wants(restart))}, nil, "a tries again: no luck; its turn may take until"},
+		{"what a host refuses is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultHost), canary), node("b", wants(restart))}, nil, "a tries again: no luck; its update may take until"},
 		{"for as long as a turn may take, and then another node is the canary", []Node{node("a", wants(restart), given(restart, 31), faults(failing, published.FaultHost), canary), node("b", wants(restart))},
 			[]string{"b publish 2 restart canary"}, "\na failed: no luck"},
 		{"an agent that is too old for the bundle stops the rollout at once", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultAgent), canary), node("b", wants(restart))}, nil,

@@ -16,7 +16,7 @@ import (
 type Fleet struct {
 	Nodes  []Node
 	Policy Policy
-	// Now is what is written on Nodes and shown to people. How long something has lasted is in Node.Seen.
+	// Now is the time for Nodes and people. How long something has lasted is in Node.Seen.
 	Now time.Time
 }
 
@@ -68,7 +68,7 @@ type Node struct {
 	// Wanted is the bundle that is rendered for the node; empty if there is none, for example because its inputs are
 	// refused.
 	Wanted bundle.Digest
-	// Cost is the impact of the difference between what the node has applied and what is wanted; empty if that is not
+	// Cost is the impact of the difference between the applied and the wanted bundle; empty if that is not
 	// known.
 	Cost bundle.Impact
 	// Urgent is what must reach the node while Wanted may not.
@@ -79,12 +79,12 @@ type Node struct {
 	// host.
 	PayloadKept bool
 
-	// Published and Permitted are what stands on the Node.
+	// Published and Permitted are those of the Node's annotation.
 	Published bundle.Digest
 	Permitted bundle.Impact
-	// PublishedUrgent is true if what is published is for a paused node too.
+	// PublishedUrgent is true if the published bundle is for a paused node too.
 	PublishedUrgent bool
-	// Report is what the node agent says, Since when that became Applied or ceased to be, by the clock of the node: it
+	// Report is the report of the node agent, Since when that became Applied or ceased to be, by the clock of the node: it
 	// is for estimates, and tells one report from the next. Silent is true if the agent should report and does not.
 	Report published.Report
 	Since  time.Time
@@ -93,7 +93,7 @@ type Node struct {
 	// Ready is the Node's condition, ReadySince when it last changed, by the clock of another computer.
 	Ready      bool
 	ReadySince time.Time
-	// Unsettled says what is wrong on the node since its turn, such as pods that are not back.
+	// Unsettled is what does not work on the node since its update, such as pods that are not back.
 	Unsettled string
 
 	// Unschedulable is the Node's field, CordonedFor the annotation.
@@ -117,11 +117,11 @@ type Node struct {
 	Paused bool
 	// Retry is the value of published.RetryAnnotation: another one than before asks for another try of what failed.
 	Retry string
-	// Boot is what the Node says about a boot that a person or Windows asks for.
+	// Boot is the Node's request for a boot by a person or Windows.
 	Boot Boot
-	// Leaving says why the node is about to go, such as a Machine that is being deleted.
+	// Leaving is why the node is about to leave, such as a Machine that is being deleted.
 	Leaving string
-	// Foreign says why the node must not be touched: a newer operator has written its annotations.
+	// Foreign is why the node must not be touched: a newer operator has written its annotations.
 	Foreign string
 	// State is what the operator has noted, Seen for how long it has observed what it decides by.
 	State State
@@ -173,8 +173,8 @@ type Urgent struct {
 	Bundle bundle.Digest
 	Cost   bundle.Impact
 	Inputs []UrgentInput
-	// Mixed says what is urgent and not in Bundle, because it cannot be separated from other changes; empty if nothing
-	// is.
+	// Mixed lists urgent inputs that are not in Bundle, because they cannot be separated from other changes; empty if there
+	// are none.
 	Mixed string
 }
 
@@ -215,7 +215,7 @@ func (c Closed) openTime(i bundle.Impact) time.Time {
 	return time.Time{}
 }
 
-// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No
+// Seen is for how long states have lasted, as the operator has observed them by its own monotonic clock. No
 // time that is written somewhere is subtracted from now: clocks are set, those of other computers are others, and an
 // operator that was away has observed nothing.
 type Seen struct {
@@ -231,7 +231,7 @@ type Seen struct {
 }
 
 // restAfterBoot is the least time between two boots of a host for what Windows waits for, and after one that a person
-// asked for. What Windows waits for is the word of the node alone: with this, a node that always says another thing
+// asked for. Whether Windows waits is the word of the node alone: with this, a node that always reports another reason
 // boots four times a day.
 const restAfterBoot = 6 * time.Hour
 
@@ -264,7 +264,7 @@ func largerImpact(a, b bundle.Impact) bundle.Impact {
 	return a
 }
 
-// joinMessage puts what a node says behind what is known, unless it says the same.
+// joinMessage puts a node's message behind a text, unless it is the same.
 func joinMessage(what, message string) string {
 	if message == "" || strings.HasPrefix(message, what) {
 		return cmp.Or(message, what)

@@ -95,8 +95,8 @@ func (m *nodeState) canaryRank() int { return firstRule(canaryTable, m).result }
 
 var canaryTable = canaryRules() //nolint:gochecknoglobals // a table
 
-// stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its
-// host alone says nothing about the bundle: another one is the canary. The first node that failed so does not count
+// stopReason returns why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its
+// host alone proves nothing about the bundle: another one is the canary. The first node that failed so does not count
 // towards the limit; a second one may be the bundle all the same.
 func (p *planner) stopReason() string {
 	var failed []string

@@ -42,7 +42,7 @@ func (v version) digest(node string) bundle.Digest {
 	return bundle.Of(fmt.Appendf(nil, "%d, urgent %d of %s", v.id, v.urgent, node))
 }
 
-// soon is a version with what is urgent of another one.
+// soon is a version with the urgent part of another one.
 func (v version) soon(want version) version {
 	v.urgent = want.urgent
 	return v
@@ -50,7 +50,7 @@ func (v version) soon(want version) version {
 
 // machine is a node and its host.
 type machine struct {
-	// api is what stands on the Node; State is kept as text, as there.
+	// api is the stored Node; State is kept as text, as there.
 	api   Node
 	state string
 	// version of the object, counted with each write.
@@ -79,9 +79,9 @@ type machine struct {
 	pods    int
 	blocked bool
 
-	// adminCordon and userScaleDown are true while somebody else did it; available is true if a rollout took the node while it worked.
+	// adminCordon and userScaleDown are true while another user did it; available is true if a rollout took the node while it worked.
 	adminCordon, userScaleDown, available bool
-	// meddled is true while somebody has uncordoned the node in its turn.
+	// meddled is true while a user has uncordoned the node in its turn.
 	meddled bool
 	// ahead is by how much its clock is ahead of the true time.
 	ahead time.Duration
@@ -159,7 +159,7 @@ func (w *world) show(m *machine) string {
 
 func (w *world) limit() int { return w.policy.unavailableLimit(len(w.machines)) }
 
-// add adds a node that has what is wanted, or one that has something old.
+// add adds a node that has its wanted bundle, or an old one.
 func (w *world) add() {
 	w.names++
 	m := &machine{resource: 1, drift: bundle.ImpactNone, pods: 3}
@@ -352,7 +352,7 @@ func (w *world) bootAtHand(m *machine) {
 	w.ready(m, false)
 }
 
-// checkWindowsBoot checks that a host rests between boots for Windows, whatever it says.
+// checkWindowsBoot checks that a host rests between boots for Windows, whatever it reports.
 func (w *world) checkWindowsBoot(m *machine) {
 	state, err := windowsnode.DecodeRolloutState(m.state)
 	if err != nil || state.WindowsBoot.Request != m.api.Boot.Permitted {
@@ -460,7 +460,7 @@ func (w *world) settle(m *machine) {
 	}
 }
 
-// cordonAs does with a Node what a step says about its cordon.
+// cordonAs applies the cordon of a step to a Node.
 func (n *Node) cordonAs(s Step) {
 	switch s.Cordon {
 	case SwitchOn:

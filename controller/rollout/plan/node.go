@@ -13,7 +13,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the
+// ObserveNode reads a Node object. The caller adds the rest: wanted and urgent bundles, the
 // platform, pods, executables, a Machine that is being deleted, whether the agent is silent, and how long all that has
 // lasted. Desired is the desired bundle that counts as published, or err why there is none.
 func ObserveNode(node windowsnode.Node, desired published.Desired, err error) Node {
@@ -40,7 +40,7 @@ func ObserveNode(node windowsnode.Node, desired published.Desired, err error) No
 	return n
 }
 
-// leavingReason says why a node is about to go.
+// leavingReason returns why a node is about to leave.
 func leavingReason(node windowsnode.Node, life windowsnode.Life) string {
 	switch {
 	case life == windowsnode.LifeRemoving:
@@ -79,7 +79,7 @@ func (n *Node) readAnnotations(node windowsnode.Node, desired published.Desired,
 
 // TargetDigest returns what a bundle is, without the values that belong to one node alone: the digest of its cluster
 // layer, and of its node layer which entries there are, with the flags of services but not their values. Two nodes with
-// the same target get the same change. If values alone change on all nodes, none of them has what is wanted yet, so
+// same target get the same change. If values alone change on all nodes, none of them has its wanted bundle yet, so
 // canaries go first as well.
 func TargetDigest(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
 	lines := []string{"cluster " + string(cluster), "stage " + string(node.Stage)}

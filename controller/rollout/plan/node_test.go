@@ -13,7 +13,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// publication is what stands on a Node for a bundle.
+// publication is the annotation of a Node for a bundle.
 func publication(t *testing.T, text string) published.Desired {
 	t.Helper()
 	var layers [2]published.Packed

@@ -29,11 +29,11 @@ type nodeState struct {
 	reachable bool
 	// timedOut is true if the turn takes longer than it may.
 	timedOut bool
-	// failed says why the node counts as failed; empty if it does not.
+	// failed is why the node counts as failed; empty if it does not.
 	failed string
 }
 
-// evaluateNode finds out what follows from a node. Each line may use what is set above it.
+// evaluateNode finds out what follows from a node. Each line may use the fields set above it.
 func evaluateNode(n Node, p *Policy) nodeState {
 	var m nodeState
 	m.evaluateNode(&n, p)
@@ -85,7 +85,7 @@ func (m *nodeState) neededImpact() bundle.Impact {
 	return need
 }
 
-// agentFinished reports whether the agent, as it says, does nothing more about the published bundle.
+// agentFinished reports whether the agent, by its report, does nothing more about the published bundle.
 func (m *nodeState) agentFinished() bool {
 	if m.bootOutstanding() {
 		return false
@@ -105,7 +105,7 @@ func (m *nodeState) agentFinished() bool {
 	return false
 }
 
-// waitsForRoom reports whether the agent begins what is published when the disk of its host has room. That is no
+// waitsForRoom reports whether the agent applies the published bundle when the disk of its host has room. That is no
 // failure of the bundle, and the node is no canary that others wait for if there is another one.
 func (m *nodeState) waitsForRoom() bool { return m.answered && m.Report.WaitsForRoom() }
 
@@ -207,7 +207,7 @@ func (m *nodeState) previousTurn() Turn {
 // agentMayBeAtWork reports whether the agent may be using what it was permitted.
 func (m *nodeState) agentMayBeAtWork() bool { return m.usesDisruption() || m.isRestarting() }
 
-// failureRule is a rule whose result says why the node counts as failed; empty if it does not.
+// failureRule is a rule whose result is why the node counts as failed; empty if it does not.
 type failureRule = rule[*nodeState, func(*nodeState) string]
 
 // failureRules say why a node counts as failed. A node that does not answer does not: it may be off.
@@ -226,12 +226,12 @@ func failureRules() []failureRule {
 		{"a node that rolled the bundle back has failed",
 			func(m *nodeState) bool { return m.answered && m.Report.State == published.StateRolledBack },
 			func(m *nodeState) string { return joinMessage("rolled back", m.Report.Message) }},
-		{"a failure that does not heal, or lasts longer than a turn, counts as failed",
+		{"a failure that does not heal, or lasts longer than an update, counts as failed",
 			func(m *nodeState) bool {
 				return m.answered && m.Report.State == published.StateFailed && (m.timedOut || !m.Report.Heals())
 			},
 			func(m *nodeState) string { return joinMessage("failed", m.Report.Message) }},
-		{"a node that answered or holds a slot has failed when its turn timed out",
+		{"a node that answered or holds a slot has failed when its update timed out",
 			func(m *nodeState) bool {
 				return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted()) && !m.bootOutstanding()
 			},
@@ -255,19 +255,19 @@ func failureRules() []failureRule {
 			func(m *nodeState) bool {
 				return m.isUnconfirmed() && !m.hasSoaked() && m.soakedFor() > m.policy.Settle+m.policy.Timeout
 			},
-			func(m *nodeState) string { return joinMessage("not settled after its turn", m.Unsettled) }},
+			func(m *nodeState) string { return joinMessage("not settled after its update", m.Unsettled) }},
 		{"any other node has not failed", nil, neverFails},
 	}
 }
 
 func neverFails(*nodeState) string { return "" }
 
-// failureMessage says why the node counts as failed; empty if it does not.
+// failureMessage returns why the node counts as failed; empty if it does not.
 func (m *nodeState) failureMessage() string { return firstRule(failureTable, m).result(m) }
 
 var failureTable = failureRules() //nolint:gochecknoglobals // a table
 
-// failedForHost reports whether the node failed, and says that its host alone is why.
+// failedForHost reports whether the node failed, and reports that its host alone is why.
 func (m *nodeState) failedForHost() bool {
 	return m.failed != "" && m.answered && m.publishesWanted() && m.Report.BlamesHost()
 }
@@ -283,7 +283,7 @@ func (m *nodeState) failureLog() bundle.LogTail {
 	return m.Report.Log
 }
 
-// fixCommand says what to do about a node that failed.
+// fixCommand returns what to do about a node that failed.
 func (m *nodeState) fixCommand() string {
 	const pause = ", or pause the node with the annotation " + published.PausedAnnotation
 	fix := m.Report.Fix(m.Name)

@@ -42,7 +42,7 @@ func newPlanner(f Fleet) *planner {
 	return p
 }
 
-// decideNode makes the step of one node, or says what it waits for.
+// decideNode makes the step of one node, or reports what it waits for.
 func (p *planner) decideNode(m *nodeState) {
 	d := p.newDecision(m)
 	d.applyFirst(p.rules.alert)
@@ -65,15 +65,15 @@ func nodeRules() []nodeRule {
 		{"a joining node gets its bundle and every permission at once",
 			func(d decision) bool { return d.Joining }, decision.publishForJoin},
 		// A person does, by another value of the annotation.
-		{"a requested retry gives a failed turn its time again",
+		{"a requested retry gives a failed update its time again",
 			func(d decision) bool {
 				return d.failed != "" && d.Retry != "" && d.publishesWanted() && !d.turn.IsZero() &&
 					d.turn.Retry != retryDigest(d.Retry)
 			},
 			decision.restartTurn},
-		{"a boot that a person or Windows asks for has a turn of its own",
+		{"a boot that a person or Windows asks for has a slot of its own",
 			decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
-		{"a node that has a slot, or something left of one, goes on with its turn",
+		{"a node that has a slot, or something left of one, continues its update",
 			func(d decision) bool { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() },
 			func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
 		{"a node that is up to date is done, unless it is a canary that soaks",
@@ -98,7 +98,7 @@ func (d decision) needsMoreForJoin() bool {
 	return d.answered && d.Report.State == published.StateNeedsPermission && d.Permitted != bundle.ImpactReboot
 }
 
-// upToDateRules are for a node that has what is wanted.
+// upToDateRules are for a node that has its wanted bundle.
 func upToDateRules() []nodeRule {
 	return []nodeRule{
 		{"a node whose executables were kept waits for the newer ones",
@@ -113,7 +113,7 @@ func upToDateRules() []nodeRule {
 		{"a canary that failed is not confirmed",
 			func(d decision) bool { return d.failed != "" },
 			func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
-		{"the end of a canary's turn is written before it soaks",
+		{"the end of a canary's update is written before it soaks",
 			func(d decision) bool { return d.turn.Ended.IsZero() && d.Ready }, decision.endCanaryTurn},
 		{"a canary that is not Ready does not soak",
 			func(d decision) bool { return !d.Ready },
@@ -144,13 +144,13 @@ func (d decision) endCanaryTurn() {
 }
 
 // restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported
-// as failed it tries again by itself.
+// as failed it retries alone.
 func (d decision) restartTurn() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)
 	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
 	d.addStep(Step{Action: ActionNote, State: s,
-		Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+		Why: "another try is asked for by the annotation retry: the time of its update begins again"})
 }
 
 // summarizeFleet counts, and finds the one line that explains the rest.

@@ -64,8 +64,8 @@ func given(permit bundle.Impact, minutes int) edit {
 	}
 }
 
-// says is the report about what is published.
-func says(s published.State, impact bundle.Impact) edit {
+// reporting is a report about the published bundle.
+func reporting(s published.State, impact bundle.Impact) edit {
 	return func(n *Node) {
 		n.Report = published.Report{State: s, Desired: n.Published, Impact: impact, Message: "no luck"}
 		n.Since = ago(1)
@@ -84,7 +84,7 @@ func canary(n *Node) { n.State.Turn.Canary = true }
 func done(n *Node) {
 	wants(bundle.ImpactNone)(n)
 	given(bundle.ImpactRestart, 10)(n)
-	says(published.StateApplied, "")(n)
+	reporting(published.StateApplied, "")(n)
 }
 
 func with(change func(*Node)) edit { return change }
@@ -135,7 +135,7 @@ func TestNext(t *testing.T) {
 	}{
 		{"nothing to do", nil, []Node{node("a"), node("b")}, nil, "2 of 2 nodes updated"},
 		{"a change without impact: the canary first", nil, []Node{node("a", wants(none)), node("b", wants(none))}, []string{"a publish 2 none canary"}, "waits for the canary a"},
-		{"the report of a canary without impact confirms it", nil, []Node{node("a", wants(none), given(none, 1), says(applied, ""), canary), node("b", wants(none))}, []string{"a confirm"}, ""},
+		{"the report of a canary without impact confirms it", nil, []Node{node("a", wants(none), given(none, 1), reporting(applied, ""), canary), node("b", wants(none))}, []string{"a confirm"}, ""},
 		{"a canary that is off is not replaced by another node that is off", nil, []Node{node("a", wants(none), given(none, 1), notReady, canary), node("b", wants(reboot), notReady)}, nil, "b waits for the canary a"},
 		{"then all at once", func(p *Policy) { p.MaxParallel = 1 }, []Node{node("a", wants(none)), node("b", wants(none)), node("c", wants(none)), open},
 			[]string{"a publish 2 none", "b publish 2 none", "c publish 2 none"}, ""},
@@ -143,50 +143,50 @@ func TestNext(t *testing.T) {
 			[]string{"a publish 2 restart", "b publish 2 restart"}, "waits until fewer than 2 nodes restart"},
 		{"a node that is unavailable already restarts before one that works", func(p *Policy) { p.MaxParallel = 1 }, []Node{node("a", wants(restart)), node("b", byAdmin, wants(restart)), open},
 			[]string{"b publish 2 restart"}, ""},
-		{"one that restarts holds its place", nil, []Node{node("a", wants(restart), given(restart, 1), says(applying, "")), node("b", wants(restart)), node("c", wants(restart)), open},
+		{"one that restarts holds its place", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(applying, "")), node("b", wants(restart)), node("c", wants(restart)), open},
 			[]string{"b publish 2 restart"}, "a applies the bundle"},
-		{"one that has restarted and is not Ready holds its place", nil, []Node{node("a", wants(none), given(restart, 1), says(applied, ""), with(func(n *Node) { n.Ready = false })), node("b", wants(restart)), node("c", wants(restart)), open},
+		{"one that has restarted and is not Ready holds its place", nil, []Node{node("a", wants(none), given(restart, 1), reporting(applied, ""), with(func(n *Node) { n.Ready = false })), node("b", wants(restart)), node("c", wants(restart)), open},
 			[]string{"b publish 2 restart"}, ""},
 		{"an unknown cost is asked for", nil, []Node{node("a", wants("")), open}, []string{"a publish 2 none"}, ""},
-		{"an unknown cost that is a drain, by what the agent says, takes a place", nil, []Node{node("a", wants(""), given(none, 1), says(asks, drain)), node("b", wants(""), given(none, 1), says(asks, reboot)), open},
-			[]string{"a take cordon on scale-down on"}, "b waits for a place: at most 1 node may be unavailable, and these are:"},
+		{"an unknown cost that is a drain, by the report of the agent, takes a slot", nil, []Node{node("a", wants(""), given(none, 1), reporting(asks, drain)), node("b", wants(""), given(none, 1), reporting(asks, reboot)), open},
+			[]string{"a take cordon on scale-down on"}, "b waits for a slot: at most 1 node may be unavailable, and these are:"},
 		{"a node that was off since its layers were collected", nil, []Node{node("a", wants(""), given(none, 100), notReady), node("b", wants("")), open}, []string{"b publish 2 none"}, ""},
-		{"the agent reports more than the bundles say", nil, []Node{node("a", wants(none), given(none, 1), says(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
-		{"the bundles say more than the agent reports", nil, []Node{node("a", wants(drain), given(none, 1), says(asks, restart)), open}, []string{"a take cordon on scale-down on"}, ""},
-		{"an impact that this operator does not know", nil, []Node{node("a", wants(none), given(none, 1), says(asks, "more")), open}, []string{"a take cordon on scale-down on"}, ""},
-		{"a boot is pending without permission", nil, []Node{node("a", wants(none), given(restart, 1), says(published.StateRebootPending, "")), open}, []string{"a take cordon on scale-down on"}, ""},
-		{"drift that needs a drain", nil, []Node{node("a", says(asks, drain)), node("b")}, []string{"a take cordon on scale-down on"}, ""},
-		{"a drain takes a place, others wait", nil, []Node{node("a", wants(drain)), node("b", wants(reboot)), open}, []string{"a take cordon on scale-down on"}, "b waits for a place: at most 1 node may be unavailable, and these are:"},
+		{"the agent reports more than the bundles say", nil, []Node{node("a", wants(none), given(none, 1), reporting(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
+		{"the bundles say more than the agent reports", nil, []Node{node("a", wants(drain), given(none, 1), reporting(asks, restart)), open}, []string{"a take cordon on scale-down on"}, ""},
+		{"an impact that this operator does not know", nil, []Node{node("a", wants(none), given(none, 1), reporting(asks, "more")), open}, []string{"a take cordon on scale-down on"}, ""},
+		{"a boot is pending without permission", nil, []Node{node("a", wants(none), given(restart, 1), reporting(published.StateRebootPending, "")), open}, []string{"a take cordon on scale-down on"}, ""},
+		{"drift that needs a drain", nil, []Node{node("a", reporting(asks, drain)), node("b")}, []string{"a take cordon on scale-down on"}, ""},
+		{"a drain takes a place, others wait", nil, []Node{node("a", wants(drain)), node("b", wants(reboot)), open}, []string{"a take cordon on scale-down on"}, "b waits for a slot: at most 1 node may be unavailable, and these are:"},
 		{"a percentage of the nodes", func(p *Policy) { p.MaxUnavailable = intstr.FromString("67%") }, []Node{node("a", wants(drain)), node("b", wants(reboot)), open},
 			[]string{"a take cordon on scale-down on", "b take cordon on scale-down on"}, ""},
-		{"somebody else's annotation for the autoscaler stays", nil, []Node{node("a", wants(drain), with(func(n *Node) { n.ScaleDownDisabled = true })), open}, []string{"a take cordon on"}, ""},
+		{"another owner's annotation for the autoscaler stays", nil, []Node{node("a", wants(drain), with(func(n *Node) { n.ScaleDownDisabled = true })), open}, []string{"a take cordon on"}, ""},
 		{"a node that is not Ready uses the place", nil, []Node{node("a", wants(drain)), node("b", notReady), open}, nil, "b (not Ready)"},
 		{"a node that is about to go uses the place", nil, []Node{node("a", wants(drain)), node("b", leaving), open}, nil, "b (its Machine is being deleted)"},
 		{"a node that an administrator cordoned uses the place", nil, []Node{node("a", wants(drain)), node("b", byAdmin), open}, nil, "b (cordoned by another user)"},
 		{"and may use it itself", nil, []Node{node("a", wants(drain)), node("b", byAdmin, wants(drain)), open}, []string{"b take scale-down on"}, ""},
-		{"a node that is not Ready and answers is cured although too many are away", nil, []Node{node("a", wants(drain), given(none, 1), says(asks, drain), notReady), node("b", notReady), open}, []string{"a take cordon on scale-down on"}, ""},
+		{"a node that is not Ready and answers is cured although too many are away", nil, []Node{node("a", wants(drain), given(none, 1), reporting(asks, drain), notReady), node("b", notReady), open}, []string{"a take cordon on scale-down on"}, ""},
 		{"a claim that fits is held", nil, []Node{node("a", wants(drain), claim(1, false)), open}, []string{"a hold"}, ""},
 		{"of two claims the later one is withdrawn", nil, []Node{node("a", wants(drain), claim(1, false)), node("b", wants(drain), claim(2, false)), open}, []string{"a withdraw cordon off scale-down off"}, "b waits until a later claim is withdrawn"},
 		{"a claim beside one that is held is withdrawn", nil, []Node{node("a", wants(drain), claim(9, false)), node("b", wants(drain), claim(2, true)), open}, []string{"a withdraw cordon off scale-down off", "b drain"}, ""},
 		{"a held claim is drained", nil, []Node{node("a", wants(drain), claim(1, true)), open}, []string{"a drain"}, ""},
-		{"a node that somebody uncordoned is cordoned again", nil, []Node{node("a", wants(drain), claim(1, true), with(func(n *Node) { n.Unschedulable = false })), open}, []string{"a drain cordon on"}, ""},
+		{"a node that a user uncordoned is cordoned again", nil, []Node{node("a", wants(drain), claim(1, true), with(func(n *Node) { n.Unschedulable = false })), open}, []string{"a drain cordon on"}, ""},
 		{"a drain that does not end gives its place back", nil, []Node{node("a", wants(drain), claim(31, true), with(func(n *Node) { n.DrainBlocked = "PodDisruptionBudget shop/db of pod shop/db-0" })), open},
 			[]string{"a release cordon off scale-down off"}, "PodDisruptionBudget shop/db of pod shop/db-0"},
 		{"what blocks a drain is named where others wait for the place", nil, []Node{node("a", wants(drain), claim(1, true), with(func(n *Node) { n.DrainBlocked = "PodDisruptionBudget shop/db of pod shop/db-0" })), node("b", wants(drain)), open},
-			[]string{"a drain"}, "these are: a (its turn: PodDisruptionBudget shop/db of pod shop/db-0)"},
-		{"another change comes while drift is drained for", nil, []Node{node("a", says(asks, reboot), with(func(n *Node) { n.Report.Applied = n.Published }), wants(none), claim(1, true)), open}, []string{"a drain"}, ""},
-		{"and is permitted together", nil, []Node{node("a", says(asks, reboot), with(func(n *Node) { n.Report.Applied = n.Published }), wants(none), claim(1, true), with(func(n *Node) { n.Drained = true })), open}, []string{"a publish 2 reboot"}, ""},
+			[]string{"a drain"}, "these are: a (has a slot: PodDisruptionBudget shop/db of pod shop/db-0)"},
+		{"another change comes while drift is drained for", nil, []Node{node("a", reporting(asks, reboot), with(func(n *Node) { n.Report.Applied = n.Published }), wants(none), claim(1, true)), open}, []string{"a drain"}, ""},
+		{"and is permitted together", nil, []Node{node("a", reporting(asks, reboot), with(func(n *Node) { n.Report.Applied = n.Published }), wants(none), claim(1, true), with(func(n *Node) { n.Drained = true })), open}, []string{"a publish 2 reboot"}, ""},
 		{"and lets others go first", nil, []Node{node("a", wants(drain), with(func(n *Node) { n.State.Postponed = ago(-5) })), node("b", wants(drain)), open}, []string{"b take cordon on scale-down on"}, ""},
 		{"a drained node is permitted what it needs", nil, []Node{node("a", drained), open}, []string{"a publish 2 reboot"}, ""},
-		{"a permission in use is waited for", nil, []Node{node("a", drained, given(reboot, 1), says(applying, "")), open}, nil, "a applies the bundle; its turn may take until"},
-		{"a boot is waited for", nil, []Node{node("a", drained, given(reboot, 1), says(published.StateRebootPending, ""), notReady), open}, nil, "a reboots"},
-		{"a finished node is released, and the permission ends", nil, []Node{node("a", drained, given(reboot, 5), says(applied, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
-		{"not before it is Ready", nil, []Node{node("a", drained, given(reboot, 5), says(applied, ""), notReady), open}, nil, "not Ready yet"},
-		{"a node that an administrator cordoned stays cordoned", nil, []Node{node("a", drained, given(reboot, 5), says(applied, ""), with(func(n *Node) { n.CordonedFor = "" })), open}, []string{"a release 2 restart scale-down off"}, ""},
-		{"a node that was rolled back is released", nil, []Node{node("a", drained, given(reboot, 5), says(rolledBack, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"a permission in use is waited for", nil, []Node{node("a", drained, given(reboot, 1), reporting(applying, "")), open}, nil, "a applies the bundle; its update may take until"},
+		{"a boot is waited for", nil, []Node{node("a", drained, given(reboot, 1), reporting(published.StateRebootPending, ""), notReady), open}, nil, "a reboots"},
+		{"a finished node is released, and the permission ends", nil, []Node{node("a", drained, given(reboot, 5), reporting(applied, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"not before it is Ready", nil, []Node{node("a", drained, given(reboot, 5), reporting(applied, ""), notReady), open}, nil, "not Ready yet"},
+		{"a node that an administrator cordoned stays cordoned", nil, []Node{node("a", drained, given(reboot, 5), reporting(applied, ""), with(func(n *Node) { n.CordonedFor = "" })), open}, []string{"a release 2 restart scale-down off"}, ""},
+		{"a node that was rolled back is released", nil, []Node{node("a", drained, given(reboot, 5), reporting(rolledBack, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
 		{"a cordon without a claim is taken back", nil, []Node{node("a", with(func(n *Node) { n.Unschedulable, n.CordonedFor = true, published.CordonedForRollout }))}, []string{"a release cordon off"}, ""},
 		{"a permission without a claim is taken back", nil, []Node{node("a", with(func(n *Node) { n.Permitted = reboot }))}, []string{"a release 1 restart"}, ""},
-		{"the wanted bundle changes while a node is drained", nil, []Node{node("a", drained, given(reboot, 1), says(applying, ""), with(func(n *Node) { n.Wanted, n.Target, n.Cost = digest(3, "a"), digest(2, ""), restart })), open}, []string{"a publish 3 drain"}, ""},
+		{"the wanted bundle changes while a node is drained", nil, []Node{node("a", drained, given(reboot, 1), reporting(applying, ""), with(func(n *Node) { n.Wanted, n.Target, n.Cost = digest(3, "a"), digest(2, ""), restart })), open}, []string{"a publish 3 drain"}, ""},
 		{"a claim that is not needed any more", nil, []Node{node("a", wants(restart), claim(1, true)), open}, []string{"a release cordon off scale-down off"}, ""},
 		{"a canary settles", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended = ago(1) })), node("b", wants(restart))}, nil, "the canary is observed until 2026-01-01T12:01:00Z"},
 		{"a canary with restarts is first seen to have the bundle", nil, []Node{node("a", done, canary), node("b", wants(restart))}, []string{"a release"}, ""},
@@ -198,25 +198,25 @@ func TestNext(t *testing.T) {
 			n.State.Turn.Ended, n.State.Turn.Confirmed, n.Report.Crashed = ago(5), ago(3), []string{"kube-proxy"}
 		})), node("b", wants(restart))}, []string{"b publish 2 restart"}, ""},
 		{"not if it was away a moment ago", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.ReadySince = ago(5), ago(1) })), node("b", wants(restart))}, nil, "observed until"},
-		{"a canary that never settles stops the rollout", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Unsettled = ago(40), "kubelet crashes" })), node("b", wants(restart))}, nil, "stopped: the canary a (not settled after its turn: kubelet crashes)"},
-		{"a canary that is rolled back stops the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), says(rolledBack, ""), canary), node("b", wants(restart))}, nil, "stopped: the canary a (rolled back: no luck)"},
-		{"a canary that fails stops the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), says(failing, ""), canary), node("b", wants(restart))}, nil, "stopped: the canary a (failed: no luck)"},
-		{"a failed node below the limit stops nobody else", nil, []Node{node("a", wants(restart), given(restart, 1), says(rolledBack, "")), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, ""},
-		{"failures up to the limit stop the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), says(rolledBack, "")), node("b", wants(restart), given(restart, 1), says(rolledBack, "")), node("c", wants(restart)), open}, nil, "stopped: 2 nodes failed: a (rolled back: no luck), b (rolled back: no luck)"},
-		{"a paused node does not count as failed", nil, []Node{node("a", wants(restart), given(restart, 1), says(rolledBack, ""), pausedNode), node("b", wants(restart))}, []string{"b publish 2 restart canary"}, ""},
-		{"a node that is about to go does not count as failed", nil, []Node{node("a", wants(restart), given(restart, 1), says(rolledBack, ""), leaving), node("b", wants(restart))}, []string{"b publish 2 restart canary"}, ""},
-		{"another cause resumes, with the same node as the canary", nil, []Node{node("a", wants(restart)), node("b", wants(restart), says(rolledBack, ""))}, []string{"b publish 2 restart canary"}, ""},
-		{"a turn that takes too long counts as failed", func(p *Policy) { p.FailureLimit = 1 }, []Node{node("a", drained, given(reboot, 31), says(published.StateRebootPending, ""), notReady), node("b", wants(none)), open}, nil, "a (not done after 30m0s)"},
-		{"a restart that takes too long keeps no place", func(p *Policy) { p.MaxParallel = 1 }, []Node{node("a", wants(restart), given(restart, 31), says(applying, "")), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, "a not done after 30m0s"},
-		{"a node that has the bundle and does not come back counts as failed", func(p *Policy) { p.FailureLimit = 1 }, []Node{node("a", drained, given(reboot, 31), says(applied, ""), notReady), node("b", wants(none)), open}, nil, "a (not Ready 30m0s after it was permitted)"},
+		{"a canary that never settles stops the rollout", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Unsettled = ago(40), "kubelet crashes" })), node("b", wants(restart))}, nil, "stopped: the canary a (not settled after its update: kubelet crashes)"},
+		{"a canary that is rolled back stops the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(rolledBack, ""), canary), node("b", wants(restart))}, nil, "stopped: the canary a (rolled back: no luck)"},
+		{"a canary that fails stops the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(failing, ""), canary), node("b", wants(restart))}, nil, "stopped: the canary a (failed: no luck)"},
+		{"a failed node below the limit stops no other", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(rolledBack, "")), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, ""},
+		{"failures up to the limit stop the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(rolledBack, "")), node("b", wants(restart), given(restart, 1), reporting(rolledBack, "")), node("c", wants(restart)), open}, nil, "stopped: 2 nodes failed: a (rolled back: no luck), b (rolled back: no luck)"},
+		{"a paused node does not count as failed", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(rolledBack, ""), pausedNode), node("b", wants(restart))}, []string{"b publish 2 restart canary"}, ""},
+		{"a node that is about to go does not count as failed", nil, []Node{node("a", wants(restart), given(restart, 1), reporting(rolledBack, ""), leaving), node("b", wants(restart))}, []string{"b publish 2 restart canary"}, ""},
+		{"another cause resumes, with the same node as the canary", nil, []Node{node("a", wants(restart)), node("b", wants(restart), reporting(rolledBack, ""))}, []string{"b publish 2 restart canary"}, ""},
+		{"a turn that takes too long counts as failed", func(p *Policy) { p.FailureLimit = 1 }, []Node{node("a", drained, given(reboot, 31), reporting(published.StateRebootPending, ""), notReady), node("b", wants(none)), open}, nil, "a (not done after 30m0s)"},
+		{"a restart that takes too long keeps no place", func(p *Policy) { p.MaxParallel = 1 }, []Node{node("a", wants(restart), given(restart, 31), reporting(applying, "")), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, "a not done after 30m0s"},
+		{"a node that has the bundle and does not come back counts as failed", func(p *Policy) { p.FailureLimit = 1 }, []Node{node("a", drained, given(reboot, 31), reporting(applied, ""), notReady), node("b", wants(none)), open}, nil, "a (not Ready 30m0s after it was permitted)"},
 		{"a canary does not stand for another kind of bundle", nil, []Node{node("a", wants(none)), node("b", wants(none), with(func(n *Node) { n.Target = digest(3, "") })), open}, []string{"a publish 2 none", "b publish 2 none canary"}, ""},
-		{"a node that boots is left alone although another bundle is wanted", nil, []Node{node("a", drained, given(reboot, 1), says(published.StateRebootPending, ""), notReady, with(func(n *Node) { n.Wanted, n.Cost = digest(3, "a"), reboot })), open}, nil, "a reboots"},
+		{"a node that boots is left alone although another bundle is wanted", nil, []Node{node("a", drained, given(reboot, 1), reporting(published.StateRebootPending, ""), notReady, with(func(n *Node) { n.Wanted, n.Cost = digest(3, "a"), reboot })), open}, nil, "a reboots"},
 		{"a taken node whose agent falls silent is released", nil, []Node{node("a", wants(drain), claim(1, true), with(func(n *Node) { n.Silent = true })), open}, []string{"a release cordon off scale-down off"}, ""},
-		{"the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", wants(none)), node("b", wants(restart), given(none, 1), says(asks, restart)), open}, nil, "paused (fix: set rollout.paused to false)"},
-		{"a node in its turn goes on while the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", drained, given(reboot, 5), says(applied, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", wants(none)), node("b", wants(restart), given(none, 1), reporting(asks, restart)), open}, nil, "paused (fix: set rollout.paused to false)"},
+		{"a node in its turn goes on while the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", drained, given(reboot, 5), reporting(applied, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
 		{"a node that was paused before its agent began gives its place back", nil, []Node{node("a", drained, given(reboot, 40), pausedNode), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
-		{"a node that was paused in a turn that failed gives its place back", nil, []Node{node("a", drained, given(reboot, 40), says(failing, ""), pausedNode), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
-		{"what is urgent reaches a node that was paused in a turn that failed", nil, []Node{node("a", wants(reboot), given(restart, 40), says(failing, ""), pausedNode, with(urgent(none))), open}, []string{"a publish 3 none"}, ""},
+		{"a node that was paused in a turn that failed gives its place back", nil, []Node{node("a", drained, given(reboot, 40), reporting(failing, ""), pausedNode), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"what is urgent reaches a node that was paused in a turn that failed", nil, []Node{node("a", wants(reboot), given(restart, 40), reporting(failing, ""), pausedNode, with(urgent(none))), open}, []string{"a publish 3 none"}, ""},
 		{"a node that was paused in its turn may have begun", nil, []Node{node("a", drained, given(reboot, 5), pausedNode), open}, nil, ""},
 		{"a drained node that has not begun is released when the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", drained), open}, []string{"a release cordon off scale-down off"}, ""},
 		{"a paused node", nil, []Node{node("a", wants(none), pausedNode), open}, nil, "the node is paused"},
@@ -226,7 +226,7 @@ func TestNext(t *testing.T) {
 		{"what is urgent was published as not urgent before the node was paused", nil, []Node{node("a", wants(drain), pausedNode, with(urgent(none)), with(func(n *Node) { n.Published, n.Permitted = n.Urgent.Bundle, none }))}, []string{"a publish 3 none"}, ""},
 		{"what is urgent was published as urgent", nil, []Node{node("a", wants(drain), pausedNode, with(urgent(none)), with(func(n *Node) { n.Published, n.Permitted, n.PublishedUrgent = n.Urgent.Bundle, none, true }))}, nil, ""},
 		{"what is urgent and costs something is told", nil, []Node{node("a", wants(drain), pausedNode, with(urgent(restart)))}, nil, ""},
-		{"what is urgent reaches a node that failed, which is remembered", nil, []Node{node("a", wants(drain), given(drain, 9), with(func(n *Node) { n.Permitted = restart }), says(rolledBack, ""), with(urgent(none)))}, []string{"a publish 3 none"}, ""},
+		{"what is urgent reaches a node that failed, which is remembered", nil, []Node{node("a", wants(drain), given(drain, 9), with(func(n *Node) { n.Permitted = restart }), reporting(rolledBack, ""), with(urgent(none)))}, []string{"a publish 3 none"}, ""},
 		{"a node that failed before is not tried again", nil, []Node{node("a", wants(restart), with(func(n *Node) { n.State.Failed = n.Wanted })), open}, nil, "it was rolled back"},
 		{"a node that is off is asked", nil, []Node{node("a", wants(restart), notReady), open}, []string{"a publish 2 none"}, ""},
 		{"an agent that is silent is asked", nil, []Node{node("a", wants(reboot), with(func(n *Node) { n.Silent = true })), open}, []string{"a publish 2 none"}, ""},
@@ -310,7 +310,7 @@ func TestUrgentThatDoesNotReachANode(t *testing.T) {
 	}
 }
 
-// TestAPausedNodeThatHasNotBegun: what was published before the pause is not applied, and does not hide what is urgent.
+// TestAPausedNodeThatHasNotBegun: a bundle that was published before the pause is not applied, and does not hide an urgent one.
 func TestAPausedNodeThatHasNotBegun(t *testing.T) {
 	n := node("a", wants(restart), given(restart, 1), urgent(none), func(n *Node) { n.Paused = true })
 	got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})
@@ -320,13 +320,13 @@ func TestAPausedNodeThatHasNotBegun(t *testing.T) {
 }
 
 func TestUrgentIsRememberedAndTold(t *testing.T) {
-	failed := node("a", wants(drain), given(restart, 9), says(rolledBack, ""), urgent(none))
+	failed := node("a", wants(drain), given(restart, 9), reporting(rolledBack, ""), urgent(none))
 	got := stamped(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()})
 	if len(got.Steps) != 1 || got.Steps[0].State.Failed != failed.Wanted || got.Steps[0].State.Past[0].Result != rolledBack {
 		t.Errorf("the failure is forgotten: %+v", got.Steps)
 	}
 	failed.State, failed.Published, failed.Permitted = got.Steps[0].State, got.Steps[0].Bundle, none
-	says(applied, "")(&failed)
+	reporting(applied, "")(&failed)
 	if again := stamped(Fleet{Nodes: []Node{failed, node("b", wants(drain))}, Policy: policy(), Now: noon()}); len(again.Steps) > 0 || !strings.Contains(again.Fleet.Stopped, "canary a (it was rolled back)") {
 		t.Errorf("the rollout goes on: %+v", again.Steps)
 	}
@@ -340,7 +340,7 @@ func TestUrgentIsRememberedAndTold(t *testing.T) {
 	if diff := cmp.Diff(want, stamped(Fleet{Nodes: []Node{costly}, Policy: policy(), Now: noon()}).Fleet.Urgent); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	same := node("a", wants(none), given(none, 1), says(rolledBack, ""))
+	same := node("a", wants(none), given(none, 1), reporting(rolledBack, ""))
 	next := node("b", wants(none))
 	next.Urgent = Urgent{Bundle: next.Wanted, Cost: none, Inputs: []UrgentInput{{Name: "pull secret", Text: "the pull secret"}}}
 	if got := stamped(Fleet{Nodes: []Node{same, next}, Policy: policy(), Now: noon()}); len(got.Steps) > 0 {
@@ -350,7 +350,7 @@ func TestUrgentIsRememberedAndTold(t *testing.T) {
 
 func TestWake(t *testing.T) {
 	settling := node("a", done, canary, func(n *Node) { n.State.Turn.Ended = ago(1) })
-	late := node("b", wants(restart), given(restart, 10), says(applying, ""), func(n *Node) { n.State.Elapsed.Permitted = 450 })
+	late := node("b", wants(restart), given(restart, 10), reporting(applying, ""), func(n *Node) { n.State.Elapsed.Permitted = 450 })
 	for name, tt := range map[string]struct {
 		nodes []Node
 		want  time.Duration
@@ -373,9 +373,9 @@ func TestTheLogOfTheNodeThatStoppedTheRollout(t *testing.T) {
 		nodes []Node
 		want  bundle.LogTail
 	}{
-		"the canary was rolled back":         {[]Node{node("a", wants(restart), given(restart, 1), says(published.StateRolledBack, ""), with(reports), canary), node("b", wants(restart))}, log},
-		"what it reports is about another":   {[]Node{node("a", wants(restart), given(restart, 31), says(published.StateRolledBack, ""), with(reports), canary, with(func(n *Node) { n.Report.Desired = digest(1, "a") })), node("b", wants(restart))}, bundle.LogTail{}},
-		"another node has a log and is well": {[]Node{node("a", wants(restart), given(restart, 1), says(published.StateRolledBack, ""), canary), node("b", wants(restart), with(reports))}, bundle.LogTail{}},
+		"the canary was rolled back":         {[]Node{node("a", wants(restart), given(restart, 1), reporting(published.StateRolledBack, ""), with(reports), canary), node("b", wants(restart))}, log},
+		"what it reports is about another":   {[]Node{node("a", wants(restart), given(restart, 31), reporting(published.StateRolledBack, ""), with(reports), canary, with(func(n *Node) { n.Report.Desired = digest(1, "a") })), node("b", wants(restart))}, bundle.LogTail{}},
+		"another node has a log and is well": {[]Node{node("a", wants(restart), given(restart, 1), reporting(published.StateRolledBack, ""), canary), node("b", wants(restart), with(reports))}, bundle.LogTail{}},
 	} {
 		if diff := cmp.Diff(tt.want, stamped(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()}).Fleet.Log); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -387,7 +387,7 @@ func TestTheLogOfTheNodeThatStoppedTheRollout(t *testing.T) {
 func BenchmarkPlan(b *testing.B) {
 	f := Fleet{Policy: policy(), Now: noon()}
 	f.Policy.Canaries = 1
-	f.Nodes = append(f.Nodes, node("win-0000", wants(restart), given(restart, 1), says(applying, ""), func(n *Node) { n.State.Turn.Canary = true }))
+	f.Nodes = append(f.Nodes, node("win-0000", wants(restart), given(restart, 1), reporting(applying, ""), func(n *Node) { n.State.Turn.Canary = true }))
 	for i := range 4999 {
 		f.Nodes = append(f.Nodes, node(fmt.Sprintf("win-%04d", i+1), wants(restart)))
 	}

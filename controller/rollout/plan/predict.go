@@ -36,7 +36,7 @@ type Change struct {
 	Node   string
 	Impact bundle.Impact
 	Canary bool
-	// Windows is true where the host boots for what Windows itself waits for, and the node has what is wanted.
+	// Windows is true where the host boots for Windows itself, and the node has its wanted bundle.
 	Windows bool
 	// Begins and Ends are counted from now.
 	Begins time.Duration
@@ -66,7 +66,7 @@ type simulation struct {
 	index     map[string]int
 	// open are the changes that are under way, by the name of the node.
 	open map[string]int
-	// ends is when the agent of a node will have applied what is published.
+	// ends is when the agent of a node will have applied its published bundle.
 	ends       map[string]time.Time
 	changes    []Change
 	unmeasured []bundle.Impact
@@ -96,7 +96,7 @@ func (s *simulation) runRounds() {
 	}
 }
 
-// nextEvent returns when something happens by itself.
+// nextEvent returns when the next event happens without a step.
 func (s *simulation) nextEvent() time.Time {
 	var first time.Time
 	for _, t := range s.ends {
@@ -174,7 +174,7 @@ func (s *simulation) openChange(name string) *Change {
 	return &s.changes[len(s.changes)-1]
 }
 
-// turnEnd returns when the agent will have ended a turn with what is permitted.
+// turnEnd returns when the agent will have ended a turn with its permission.
 func (s *simulation) turnEnd(n *Node, begun time.Time) time.Time {
 	took, known := s.durations.MedianOf(n.Group, n.Permitted)
 	if !known && !slices.Contains(s.unmeasured, n.Permitted) {

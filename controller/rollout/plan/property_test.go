@@ -120,7 +120,7 @@ func (w *world) event() {
 		if m.drift.Rank() > bundle.ImpactRestart.Rank() && m.drift.Rank() > n.Permitted.Rank() {
 			w.report(m, published.Report{State: published.StateNeedsPermission, Desired: n.Published, Applied: n.Published, Impact: m.drift})
 		} else {
-			m.drift = bundle.ImpactNone // the agent repairs it by itself
+			m.drift = bundle.ImpactNone // the agent repairs it
 		}
 	case e < 95 && n.State.Claim.IsZero() && !n.ScaleDownDisabled:
 		n.ScaleDownDisabled, m.userScaleDown = true, true
@@ -157,7 +157,7 @@ func (w *world) away() {
 	}
 }
 
-// change changes what is wanted, or only what is urgent of it.
+// change changes the wanted bundle, or only its urgent part.
 func (w *world) change() {
 	if w.r.IntN(4) == 0 {
 		w.renew()
@@ -175,7 +175,7 @@ func (w *world) change() {
 	}
 }
 
-// renew changes what is urgent, for all nodes.
+// renew changes the urgent part, for all nodes.
 func (w *world) renew() {
 	w.next++
 	for _, g := range groups {
@@ -192,7 +192,7 @@ func (w *world) cordon(m *machine) {
 	case m.adminCordon:
 		m.adminCordon, n.Unschedulable = false, false
 		m.meddled = true
-	case !n.Unschedulable && n.CordonedFor == "": // while our mark is there, nobody can tell whose cordon it is
+	case !n.Unschedulable && n.CordonedFor == "": // while our mark is there, the owner of the cordon cannot be told
 		m.adminCordon, n.Unschedulable = true, true
 	case n.CordonedFor != "" && w.r.IntN(4) == 0:
 		n.Unschedulable = false
@@ -342,7 +342,7 @@ func (w *world) checkWorld() {
 			w.fatalf("%s is uncordoned", n.Name)
 		}
 		if m.userScaleDown && !n.ScaleDownDisabled {
-			w.fatalf("%s: somebody else's annotation for the autoscaler is gone", n.Name)
+			w.fatalf("%s: another owner's annotation for the autoscaler is gone", n.Name)
 		}
 		if n.Unschedulable && !m.adminCordon && n.CordonedFor == "" {
 			w.fatalf("%s is cordoned by us without our mark", n.Name)
@@ -444,7 +444,7 @@ func (w *world) heal() {
 	w.fatalf("not all nodes arrive; exempt %v", exempt)
 }
 
-// hurry pauses the fleet, and expects that what is urgent reaches every node that has anything.
+// hurry pauses the fleet, and expects that the urgent part reaches every node that has anything.
 func (w *world) hurry() {
 	if w.r.IntN(2) == 0 {
 		return
@@ -461,7 +461,7 @@ func (w *world) hurry() {
 	w.fatalf("what is urgent does not reach all nodes of a paused fleet")
 }
 
-// reached reports whether a node has what is urgent; one that has nothing yet cannot get it alone.
+// reached reports whether a node has the urgent part; one that has nothing yet cannot get it alone.
 func (w *world) reached(m *machine) bool {
 	return m.applied.id < 0 || m.applied.urgent == w.wanted[m.api.Group].urgent
 }
@@ -511,7 +511,7 @@ func (w *world) round() int {
 	return made
 }
 
-// arrived reports whether every node but one has what is wanted.
+// arrived reports whether every node but one has its wanted bundle.
 func (w *world) arrived(exempt *machine) bool {
 	if exempt != nil && exempt.api.Paused && !w.reached(exempt) {
 		return false

@@ -1,6 +1,6 @@
 package plan
 
-// rule is one decision: its name is a sentence, applies says when it is used, and result is what is decided then. A
+// rule is one decision: its name is a sentence, applies reports whether it is used, and result is the decision. A
 // table of rules is read from the top, and the first rule that applies decides. So a rule may rely on what the rules
 // above it have ruled out.
 //

@@ -42,7 +42,7 @@ func checkRules[S, R any](t *testing.T, rules []rule[S, R], subject func(decisio
 	}
 }
 
-// decide returns what is about to be decided about the first node of a case.
+// decide returns the decision about the first node of a case.
 func decide(c ruleCase) decision {
 	f := Fleet{Nodes: c.nodes, Policy: policy(), Now: noon()}
 	if c.policy != nil {
@@ -89,11 +89,11 @@ func TestNodeRules(t *testing.T) {
 		{rule: "a node with annotations of a newer operator is left as it is", nodes: one(joining, wants(none), func(n *Node) { n.Foreign = "schema 2" }), want: "NewerOperator"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining, wants(none), claim(1, true)), want: "publish 2 reboot"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining), want: "Joining"},
-		{rule: "a requested retry gives a failed turn its time again", nodes: one(wants(restart), given(restart, 9), says(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},
-		{rule: "a boot that a person or Windows asks for has a turn of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
-		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
-		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(cordoned), want: "release cordon off"},
-		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(func(n *Node) { n.Permitted = drain }), want: "release 1 restart"},
+		{rule: "a requested retry gives a failed update its time again", nodes: one(wants(restart), given(restart, 9), reporting(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},
+		{rule: "a boot that a person or Windows asks for has a slot of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
+		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
+		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(cordoned), want: "release cordon off"},
+		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(func(n *Node) { n.Permitted = drain }), want: "release 1 restart"},
 		{rule: "a node that is up to date is done, unless it is a canary that soaks", nodes: one(done), want: "Updated"},
 		{rule: "any other node is started", nodes: proven(wants(none)), want: "publish 2 none"},
 	})
@@ -106,7 +106,7 @@ func TestUpToDateRules(t *testing.T) {
 		{rule: "a node that is no unconfirmed canary is done", nodes: one(done), want: "Updated"},
 		{rule: "a canary that has soaked is confirmed", nodes: one(done, canary, ended(2), kept), want: "confirm"},
 		{rule: "a canary that failed is not confirmed", nodes: one(done, canary, ended(40), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "Failed"},
-		{rule: "the end of a canary's turn is written before it soaks", nodes: one(done, canary), want: "release"},
+		{rule: "the end of a canary's update is written before it soaks", nodes: one(done, canary), want: "release"},
 		{rule: "a canary that is not Ready does not soak", nodes: one(done, canary, notReady), want: "Settling"},
 		{rule: "a canary with pods that are not healthy does not soak", nodes: one(done, canary, ended(5), func(n *Node) { n.Unsettled = "3 pods are not Ready" }), want: "Settling"},
 		{rule: "any other canary soaks", nodes: one(done, canary, ended(1)), want: "Settling"},
@@ -121,16 +121,16 @@ func TestStartRules(t *testing.T) {
 		{rule: "a permission that the node agent does not answer is revoked", nodes: proven(wants(restart), given(restart, 31), unanswered), want: "permit 2 none"},
 		{rule: "a node whose disk is full waits for room without a permission", nodes: proven(wants(restart), given(restart, 1), full), want: "permit 2 none"},
 		{rule: "a node whose disk is full waits for room without a permission", nodes: proven(wants(restart), given(none, 1), full), want: "WaitingForRoom"},
-		{rule: "a node agent that works on the wanted bundle is waited for", nodes: proven(wants(restart), given(restart, 1), says(applying, "")), want: "Applying"},
-		{rule: "a blocked node gets nothing but what is urgent", nodes: proven(wants(restart), paused), want: "Paused"},
-		{rule: "a blocked node gets nothing but what is urgent", nodes: proven(wants(restart), given(none, 1), says(asks, restart), paused, urgent(none)), want: "publish 3 none"},
-		{rule: "a node agent that restarts services for the bundle before is waited for", nodes: proven(says(applying, ""), wants(restart), func(n *Node) { n.State.Turn.Permitted = ago(1) }), want: "Applying"},
+		{rule: "a node agent that works on the wanted bundle is waited for", nodes: proven(wants(restart), given(restart, 1), reporting(applying, "")), want: "Applying"},
+		{rule: "a blocked node gets only urgent changes", nodes: proven(wants(restart), paused), want: "Paused"},
+		{rule: "a blocked node gets only urgent changes", nodes: proven(wants(restart), given(none, 1), reporting(asks, restart), paused, urgent(none)), want: "publish 3 none"},
+		{rule: "a node agent that restarts services for the bundle before is waited for", nodes: proven(reporting(applying, ""), wants(restart), func(n *Node) { n.State.Turn.Permitted = ago(1) }), want: "Applying"},
 		{rule: "a node that does not respond gets the wanted bundle without a permission", nodes: proven(wants(reboot), notReady), want: "publish 2 none"},
-		{rule: "a node that does not respond is waited for", nodes: proven(wants(reboot), given(none, 1), says(asks, reboot), silent), want: "Unreachable"},
+		{rule: "a node that does not respond is waited for", nodes: proven(wants(reboot), given(none, 1), reporting(asks, reboot), silent), want: "Unreachable"},
 		{rule: "a change without impact is published at once", nodes: proven(wants("")), want: "publish 2 none"},
-		{rule: "a node whose disk was full is not drained before its agent says that there is room", nodes: proven(full, wants(drain)), want: "publish 2 none"},
+		{rule: "a node whose disk was full is not drained before its agent reports room", nodes: proven(full, wants(drain)), want: "publish 2 none"},
 		{rule: "services restart on at most maxParallel nodes", nodes: proven(wants(restart)), want: "publish 2 restart"},
-		{rule: "services restart on at most maxParallel nodes", policy: one, nodes: append(proven(wants(restart)), node("b", wants(restart), given(restart, 1), says(applying, ""))), want: "WaitingForParallel"},
+		{rule: "services restart on at most maxParallel nodes", policy: one, nodes: append(proven(wants(restart)), node("b", wants(restart), given(restart, 1), reporting(applying, ""))), want: "WaitingForParallel"},
 		{rule: "a drain or a reboot begins with a slot among the unavailable nodes", nodes: proven(wants(drain)), want: "take cordon on scale-down on"},
 		{rule: "a drain or a reboot begins with a slot among the unavailable nodes", nodes: append(proven(wants(reboot)), node("b", notReady)), want: "WaitingForAvailability"},
 	})
@@ -139,23 +139,23 @@ func TestStartRules(t *testing.T) {
 func TestSlotRules(t *testing.T) {
 	checkNodeRules(t, slotRules(), []ruleCase{
 		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), paused), want: "release 2 restart cordon off scale-down off"},
-		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), says(failing, ""), paused), want: "release 2 restart cordon off scale-down off"},
-		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), says(asks, drain), paused), want: "release 2 restart cordon off scale-down off"},
+		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), reporting(failing, ""), paused), want: "release 2 restart cordon off scale-down off"},
+		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), reporting(asks, drain), paused), want: "release 2 restart cordon off scale-down off"},
 		{rule: "a drained node whose disk is full releases its slot", nodes: proven(drained, given(reboot, 1), faults(failing, published.FaultDisk)), want: "release 2 restart cordon off scale-down off"},
 		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 5), paused), want: "Applying"},
-		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 1), says(published.StateRebootPending, "")), want: "Applying"},
-		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 40), says(published.StateRebootPending, ""), paused), want: "Applying"},
-		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 40), says(applying, ""), paused), want: "Applying"},
-		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 5), says(failing, ""), paused), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 1), reporting(published.StateRebootPending, "")), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 40), reporting(published.StateRebootPending, ""), paused), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 40), reporting(applying, ""), paused), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 5), reporting(failing, ""), paused), want: "Applying"},
 		{rule: "a node that needs its slot goes on with its drain", nodes: proven(drained), want: "publish 2 reboot"},
-		{rule: "a node that needs its slot goes on with its drain", want: "publish 3 drain", nodes: proven(drained, given(reboot, 1), says(applying, ""), func(n *Node) {
+		{rule: "a node that needs its slot goes on with its drain", want: "publish 3 drain", nodes: proven(drained, given(reboot, 1), reporting(applying, ""), func(n *Node) {
 			n.Wanted, n.Cost = digest(3, "a"), restart
 		})},
 		{rule: "a node that needs its slot goes on with its drain", nodes: proven(drained, wants("")), want: "publish 2 drain"},
 		{rule: "a node that needs its slot goes on with its drain", nodes: proven(drained, wants(""), func(n *Node) { n.Drained = false }), want: "drain"},
 		{rule: "a node that does not need its slot releases it", nodes: proven(wants(restart), claim(1, true)), want: "release cordon off scale-down off"},
 		{rule: "a node that does not need its slot releases it", nodes: proven(drained, paused), want: "release cordon off scale-down off"},
-		{rule: "a node that has the bundle keeps its slot until it is Ready", nodes: proven(drained, given(reboot, 5), says(applied, ""), notReady), want: "Applying"},
+		{rule: "a node that has the bundle keeps its slot until it is Ready", nodes: proven(drained, given(reboot, 5), reporting(applied, ""), notReady), want: "Applying"},
 	})
 }
 
@@ -179,7 +179,7 @@ func TestBlockerRules(t *testing.T) {
 	message := func(d decision, b blocker) string {
 		return strings.TrimPrefix(string(b.reason)+": "+b.message(d), ": ")
 	}
-	rollback := []edit{wants(restart), given(restart, 1), says(rolledBack, "")}
+	rollback := []edit{wants(restart), given(restart, 1), reporting(rolledBack, "")}
 	checkRules(t, blockerRules(), subject, message, []ruleCase{
 		{rule: "a node without a bundle does not start", nodes: one(paused, func(n *Node) { n.Wanted = "" }), want: "NoBundle: there is no bundle for the node"},
 		{rule: "a node that failed does not start again", nodes: one(rollback...), want: "Failed: rolled back: no luck"},
@@ -210,14 +210,14 @@ func TestUrgentRules(t *testing.T) {
 		{rule: "an urgent bundle that is published already is waited for", want: "Paused", nodes: one(wants(drain), paused, urgent(none), func(n *Node) {
 			n.Published, n.PublishedUrgent = n.Urgent.Bundle, true
 		})},
-		{rule: "an urgent bundle that restarts something waits for its turn", nodes: one(wants(drain), paused, urgent(restart)), want: "Paused"},
+		{rule: "an urgent bundle that restarts something waits for a slot", nodes: one(wants(drain), paused, urgent(restart)), want: "Paused"},
 		{rule: "a node without a bundle gets nothing urgent", nodes: one(urgent(none), func(n *Node) { n.Wanted = "" }), want: "NoBundle"},
 		{rule: "a node that is leaving gets nothing urgent", nodes: one(wants(drain), urgent(none), leavingSoon), want: "Leaving"},
 		{rule: "a change without impact follows its canary soon enough", nodes: []Node{node("b", wants(none), urgent(none)), node("a", wants(none))}, want: "WaitingForCanary"},
 		{rule: "a bundle that failed is not published because it is urgent", want: "Stopped", nodes: []Node{
-			node("a", wants(restart), urgent(none), isWanted), node("b", wants(restart), given(restart, 1), says(rolledBack, ""), canary),
+			node("a", wants(restart), urgent(none), isWanted), node("b", wants(restart), given(restart, 1), reporting(rolledBack, ""), canary),
 		}},
-		{rule: "a node agent that may be restarting services is not interrupted", nodes: one(says(applying, ""), wants(restart), urgent(none), paused, func(n *Node) { n.State.Turn.Permitted = ago(1) }), want: "Paused"},
+		{rule: "a node agent that may be restarting services is not interrupted", nodes: one(reporting(applying, ""), wants(restart), urgent(none), paused, func(n *Node) { n.State.Turn.Permitted = ago(1) }), want: "Paused"},
 		{rule: "anything else that is urgent is published at once", nodes: one(wants(drain), paused, urgent(none)), want: "Step"},
 	})
 }
@@ -243,9 +243,9 @@ func TestAlertRules(t *testing.T) {
 		{rule: "a node that is up to date or leaving raises no alert", nodes: one(wants(drain), leavingSoon, mixed), want: ""},
 		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused), want: ""},
 		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused, mixed), want: "the pull secret, which changes together with other settings of the node: the node is paused"},
-		{rule: "a full disk keeps what is urgent from the node", nodes: one(wants(none), urgent(none), isPublished(99), faults(failing, published.FaultDisk)), want: ": no luck"},
-		{rule: "a node agent that has ended or timed out has not applied what is urgent", nodes: one(wants(drain), paused, urgent(none), isPublished(99)), want: ": the node agent has not applied it"},
-		{rule: "what is urgent and restarts something waits as long as the node is blocked", nodes: one(wants(drain), paused, urgent(restart)), want: " (impact restart): the node is paused"},
+		{rule: "a full disk keeps urgent changes from the node", nodes: one(wants(none), urgent(none), isPublished(99), faults(failing, published.FaultDisk)), want: ": no luck"},
+		{rule: "a node agent that has ended or timed out has not applied the urgent change", nodes: one(wants(drain), paused, urgent(none), isPublished(99)), want: ": the node agent has not applied it"},
+		{rule: "an urgent change that restarts something waits as long as the node is blocked", nodes: one(wants(drain), paused, urgent(restart)), want: " (impact restart): the node is paused"},
 		{rule: "anything else that is urgent is on its way", nodes: one(wants(drain), paused, urgent(none)), want: ""},
 	})
 }
@@ -258,19 +258,19 @@ func TestFailureRules(t *testing.T) {
 		{rule: "a node that is leaving, paused, joining or without a bundle does not count as failed", nodes: one(wants(none), rolledBackBefore, leavingSoon), want: ""},
 		{rule: "a node that is leaving, paused, joining or without a bundle does not count as failed", nodes: one(wants(none), rolledBackBefore, joining), want: ""},
 		{rule: "a bundle that was rolled back before counts as failed until a retry is requested", nodes: one(wants(none), rolledBackBefore), want: "it was rolled back"},
-		{rule: "a node that has another bundle published has not failed", nodes: one(wants(none), rolledBackBefore, says(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: ""},
+		{rule: "a node that has another bundle published has not failed", nodes: one(wants(none), rolledBackBefore, reporting(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: ""},
 		{rule: "a full disk is no failure of the bundle", nodes: one(wants(none), given(none, 99), faults(failing, published.FaultDisk)), want: ""},
-		{rule: "a node that rolled the bundle back has failed", nodes: one(wants(none), given(none, 1), says(rolledBack, "")), want: "rolled back: no luck"},
-		{rule: "a failure that does not heal, or lasts longer than a turn, counts as failed", nodes: one(wants(none), given(none, 1), says(failing, "")), want: "failed: no luck"},
-		{rule: "a failure that does not heal, or lasts longer than a turn, counts as failed", nodes: one(wants(none), given(none, 31), faults(failing, published.FaultLayer)), want: "failed: no luck"},
-		{rule: "a node that answered or holds a slot has failed when its turn timed out", nodes: one(wants(none), given(none, 31), says(applying, "")), want: "not done after 30m0s"},
-		{rule: "a node that answered or holds a slot has failed when its turn timed out", nodes: one(drained, given(reboot, 31)), want: "not done after 30m0s"},
-		{rule: "a disrupted node that has the bundle has failed when it is not Ready in time", nodes: one(drained, given(reboot, 31), says(applied, ""), notReady), want: "not Ready 30m0s after it was permitted"},
+		{rule: "a node that rolled the bundle back has failed", nodes: one(wants(none), given(none, 1), reporting(rolledBack, "")), want: "rolled back: no luck"},
+		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 1), reporting(failing, "")), want: "failed: no luck"},
+		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 31), faults(failing, published.FaultLayer)), want: "failed: no luck"},
+		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(wants(none), given(none, 31), reporting(applying, "")), want: "not done after 30m0s"},
+		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(drained, given(reboot, 31)), want: "not done after 30m0s"},
+		{rule: "a disrupted node that has the bundle has failed when it is not Ready in time", nodes: one(drained, given(reboot, 31), reporting(applied, ""), notReady), want: "not Ready 30m0s after it was permitted"},
 		{rule: "a canary has failed when a service crashed after the change", nodes: one(done, canary, ended(1), crashed), want: "1 service ended after the change: kube-proxy"},
-		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after its turn: kubelet crashes"},
+		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after its update: kubelet crashes"},
 		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 31)), want: ""},                                               // it may be off
 		{rule: "any other node has not failed", nodes: one(done, ended(1), crashed), want: ""},                                                    // it is no canary
-		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 1), says(applied, ""), canary, crashed), want: ""},            // the change restarted nothing
+		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 1), reporting(applied, ""), canary, crashed), want: ""},       // the change restarted nothing
 		{rule: "any other node has not failed", nodes: one(done, canary, ended(31), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: ""}, // it may take two minutes longer than a turn
 	})
 }
@@ -279,15 +279,15 @@ func TestCanaryRules(t *testing.T) {
 	postponed := func(n *Node) { n.State.Postponed = noon() }
 	checkRules(t, canaryRules(), func(d decision) *nodeState { return d.nodeState }, func(_ decision, rank int) string { return strconv.Itoa(rank) }, []ruleCase{
 		{rule: "a node whose disk is full is no canary that others wait for", nodes: one(wants(none), given(none, 1), faults(failing, published.FaultDisk)), want: "4"},
-		{rule: "a node whose drain did not end is no canary that others wait for", nodes: one(wants(none), given(none, 1), says(applying, ""), postponed), want: "4"},
+		{rule: "a node whose drain did not end is no canary that others wait for", nodes: one(wants(none), given(none, 1), reporting(applying, ""), postponed), want: "4"},
 		{rule: "a canary that has begun stays the canary", nodes: one(wants(none), given(none, 1)), want: "0"},
-		{rule: "a canary that has begun stays the canary", nodes: one(wants(none), given(none, 1), says(applying, ""), notReady), want: "0"},
+		{rule: "a canary that has begun stays the canary", nodes: one(wants(none), given(none, 1), reporting(applying, ""), notReady), want: "0"},
 		{rule: "of nodes that do not respond, the one with the bundle stays the canary", nodes: one(wants(none), given(none, 1), notReady), want: "5"},
 		{rule: "a node that does not respond is the last choice", nodes: one(wants(none), silent, claim(1, true)), want: "6"},
 		{rule: "a Ready node with a slot is chosen before one without", nodes: one(wants(bundle.ImpactDrain), claim(1, true)), want: "1"},
 		{rule: "a node that is unavailable or awaits executables is no canary that others wait for", nodes: one(wants(none), func(n *Node) { n.Unschedulable = true }), want: "4"},
 		{rule: "a node that is unavailable or awaits executables is no canary that others wait for", nodes: one(wants(none), func(n *Node) { n.PayloadPending = true }), want: "4"},
-		{rule: "the node on which the last change failed is chosen before the others", nodes: one(wants(none), says(rolledBack, "")), want: "2"},
+		{rule: "the node on which the last change failed is chosen before the others", nodes: one(wants(none), reporting(rolledBack, "")), want: "2"},
 		{rule: "any node that works can be the canary", nodes: one(wants(none)), want: "3"},
 	})
 }

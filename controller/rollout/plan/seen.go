@@ -14,7 +14,7 @@ func clampSeconds(seconds int64) time.Duration {
 	return time.Duration(min(max(seconds, 0), int64(longest/time.Second))) * time.Second
 }
 
-// seenBefore returns what the annotation of the Node says.
+// seenBefore returns the durations of the Node's annotation.
 func seenBefore(e Elapsed) Seen {
 	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken),
 		Postponed: clampSeconds(e.Postponed), Booted: clampSeconds(e.Booted)}
@@ -33,8 +33,8 @@ func (s Seen) addTime(d time.Duration) Seen {
 		add(s.Booted)}
 }
 
-// followState is for a Node whose state was another one before: what is about something else now begins with what
-// stands there.
+// followState is for a Node whose state was another one before: durations about something else now begin with the
+// annotation's.
 func (s Seen) followState(before, now State) Seen {
 	base := seenBefore(now.Elapsed)
 	since := func(before, now time.Time, seen, base time.Duration) time.Duration {
@@ -69,7 +69,7 @@ type Watch struct {
 	seen      Seen
 }
 
-// ObserveNode observes a node some time after the last time, and returns for how long what it says has lasted.
+// ObserveNode observes a node some time after the last time, and returns for how long its state has lasted.
 func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied,
 		ready: n.ReadySince, transition: n.Since}
@@ -150,7 +150,7 @@ func (m *nodeState) mustRecordTimers() bool {
 	return slices.ContainsFunc(m.noteTimers(), func(left time.Duration) bool { return left <= 0 })
 }
 
-// elapsedAfterStep returns what the annotation of the Node says after a step. A step that changes nothing else, such as
+// elapsedAfterStep returns the durations for the annotation after a step. A step that changes nothing else, such as
 // a drain that goes on, is no reason to write.
 func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
 	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim

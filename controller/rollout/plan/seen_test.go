@@ -45,7 +45,7 @@ func TestAnOperatorThatWasAwayConfirmsAHealthyCanary(t *testing.T) {
 		if before > 0 {
 			o.look(n, 0)
 		}
-		says(applied, "")(&n)
+		reporting(applied, "")(&n)
 		ended := only(t, o.look(n, before), ActionRelease)
 		if n.State = ended.State; n.State.Turn.Ended.IsZero() || n.State.Elapsed.Ended != 0 {
 			t.Errorf("%s: the end of the turn is not written: %+v", name, n.State)
@@ -61,9 +61,9 @@ func TestAnOperatorThatWasAwayConfirmsAHealthyCanary(t *testing.T) {
 // TestAnOperatorThatWasAwayFailsNoNode: what lasted while it was away has not been observed.
 func TestAnOperatorThatWasAwayFailsNoNode(t *testing.T) {
 	for name, n := range map[string]Node{
-		"its agent works":         node("a", drained, given(reboot, 12*60), says(applying, "")),
-		"it boots":                node("a", drained, given(reboot, 12*60), says(published.StateRebootPending, ""), func(n *Node) { n.Ready = false }),
-		"it is not Ready yet":     node("a", drained, given(reboot, 12*60), says(applied, ""), func(n *Node) { n.Ready = false }),
+		"its agent works":         node("a", drained, given(reboot, 12*60), reporting(applying, "")),
+		"it boots":                node("a", drained, given(reboot, 12*60), reporting(published.StateRebootPending, ""), func(n *Node) { n.Ready = false }),
+		"it is not Ready yet":     node("a", drained, given(reboot, 12*60), reporting(applied, ""), func(n *Node) { n.Ready = false }),
 		"its pods are not back":   node("a", done, canary, func(n *Node) { n.State.Turn.Ended, n.Unsettled = ago(12*60), "3 pods are not Ready" }),
 		"its drain has not ended": node("a", wants(drain), claim(12*60, true)),
 	} {
@@ -82,11 +82,11 @@ func TestAnOperatorThatWasAwayFailsNoNode(t *testing.T) {
 // TestAClockThatIsSetDecidesNothing: the steps, and when the next decision is due, are the same as with a clock that is right.
 func TestAClockThatIsSetDecidesNothing(t *testing.T) {
 	for name, n := range map[string]Node{
-		"its agent works":       node("a", drained, given(reboot, 5), says(applying, "")),
+		"its agent works":       node("a", drained, given(reboot, 5), reporting(applying, "")),
 		"a canary settles":      node("a", done, canary, func(n *Node) { n.State.Turn.Ended = ago(1) }),
 		"it is drained":         node("a", wants(drain), claim(5, true)),
 		"its drain waits":       node("a", wants(drain), func(n *Node) { n.State.Postponed = ago(-5) }),
-		"it is not Ready again": node("a", wants(none), given(restart, 1), says(applied, ""), func(n *Node) { n.Ready = false }),
+		"it is not Ready again": node("a", wants(none), given(restart, 1), reporting(applied, ""), func(n *Node) { n.Ready = false }),
 	} {
 		for _, by := range []time.Duration{6 * time.Hour, -6 * time.Hour} {
 			right, wrong := &process{clock: noon()}, &process{clock: noon()}
@@ -103,7 +103,7 @@ func TestAClockThatIsSetDecidesNothing(t *testing.T) {
 
 // TestAnOperatorThatIsRestartedOftenEndsATurn: what has elapsed is written a few times, and each process counts on from there.
 func TestAnOperatorThatIsRestartedOftenEndsATurn(t *testing.T) {
-	n := node("a", drained, given(reboot, 0), says(applying, ""))
+	n := node("a", drained, given(reboot, 0), reporting(applying, ""))
 	writes := 0
 	for range 6 { // each runs for ten minutes
 		o := &process{clock: noon()}
@@ -197,14 +197,14 @@ func TestADrainThatGoesOnIsNotWrittenAgain(t *testing.T) {
 func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 	off := func(n *Node) { n.Ready = false }
 	for name, n := range map[string]Node{
-		"not done in time":      node("a", drained, given(reboot, 31), says(applying, "")),
-		"a restart is not done": node("a", wants(restart), given(restart, 31), says(applying, "")),
-		"not Ready in time":     node("a", drained, given(reboot, 31), says(applied, ""), off),
+		"not done in time":      node("a", drained, given(reboot, 31), reporting(applying, "")),
+		"a restart is not done": node("a", wants(restart), given(restart, 31), reporting(applying, "")),
+		"not Ready in time":     node("a", drained, given(reboot, 31), reporting(applied, ""), off),
 		"not settled":           node("a", done, canary, func(n *Node) { n.State.Turn.Ended, n.Unsettled = ago(40), "3 pods are not Ready" }),
-		"not Ready after it":    node("a", done, given(restart, 40), says(applied, ""), canary, off),
+		"not Ready after it":    node("a", done, given(restart, 40), reporting(applied, ""), canary, off),
 		"services have crashed": node("a", done, canary, func(n *Node) { n.State.Turn.Ended, n.Report.Crashed = ago(1), []string{"kubelet"} }),
-		"rolled back":           node("a", wants(restart), given(restart, 31), says(rolledBack, "")),
-		"the agent tries again": node("a", wants(restart), given(restart, 31), says(failing, "")),
+		"rolled back":           node("a", wants(restart), given(restart, 31), reporting(rolledBack, "")),
+		"the agent tries again": node("a", wants(restart), given(restart, 31), reporting(failing, "")),
 	} {
 		if got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); got.Nodes[0].Phase != PhaseDegraded && got.Fleet.Stopped == "" {
 			t.Errorf("%s: it has not failed: %+v", name, got.Nodes)
@@ -239,7 +239,7 @@ func TestWhatAnOlderOperatorWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node("a", drained, given(reboot, 0), says(applying, ""), func(n *Node) { n.State = s })
+	n := node("a", drained, given(reboot, 0), reporting(applying, ""), func(n *Node) { n.State = s })
 	o := &process{clock: noon()}
 	if p := o.look(n, 0); len(p.Steps) > 0 || p.Nodes[0].Reason != ReasonApplying || p.Nodes[0].Phase != PhaseUpdating {
 		t.Errorf("%+v %+v", p.Nodes, p.Steps)

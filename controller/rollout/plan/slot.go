@@ -71,7 +71,7 @@ func (p *planner) describeUnavailable() string {
 			names = append(names, m.Name+" ("+m.unavailableReason()+")")
 		}
 	}
-	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s",
+	p.unavailableText = fmt.Sprintf("waits for a slot: at most %s may be unavailable, and these are: %s",
 		bundle.Count(p.limit, "node"), joinFirst(names))
 	return p.unavailableText
 }
@@ -79,7 +79,7 @@ func (p *planner) describeUnavailable() string {
 func (m *nodeState) unavailableReason() string {
 	switch {
 	case m.hasSlot():
-		return joinMessage("its turn", m.DrainBlocked)
+		return joinMessage("has a slot", m.DrainBlocked)
 	case m.Leaving != "":
 		return m.Leaving
 	case !m.Ready:
@@ -87,7 +87,7 @@ func (m *nodeState) unavailableReason() string {
 	case m.Joining:
 		return "joining"
 	case m.cordonedByUs() || m.isDisruptive():
-		return "its turn ends"
+		return "its slot is being released"
 	}
 	if m.LeftCordoned {
 		return "cordoned by the existing operator, until it is adopted"
@@ -128,7 +128,7 @@ func (m *nodeState) isPausedBeforeStart() bool {
 	return m.Paused && m.usesDisruption() && m.timedOut && !m.hasBegun()
 }
 
-// hasBegun reports whether the agent, as it says, is changing the host to the published bundle.
+// hasBegun reports whether the agent, by its report, is changing the host to the published bundle.
 func (m *nodeState) hasBegun() bool {
 	return m.answered && (m.Report.State == published.StateApplying || m.Report.State == published.StateRebootPending)
 }
@@ -146,7 +146,7 @@ func (d decision) continuesTurn() bool { return d.hasSlot() && !d.isBlocked() &&
 // drainRules are for a node that needs its slot.
 func drainRules() []nodeRule {
 	return []nodeRule{
-		// One of a node that is not Ready always fits: what is done to it costs nothing more.
+		// One of a node that is not Ready always fits: changing it costs nothing more.
 		{"a reservation is confirmed when all reservations fit",
 			func(d decision) bool { return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready) },
 			decision.confirmReservation},
@@ -206,7 +206,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	case d.isDisruptive() && d.turn.Bundle == d.Published && s.Turn.Ended.IsZero():
 		s.Turn.Ended = d.fleet.now
 		if !d.bootOutstanding() {
-			step.Why = "the turn has ended"
+			step.Why = "the update has ended"
 		}
 	}
 	if d.isDisruptive() {

@@ -54,7 +54,7 @@ func (d decision) findBlocker() waiting {
 	return waiting{b.reason, b.message(d)}
 }
 
-// startRules are for a node without a slot that does not have what is wanted.
+// startRules are for a node without a slot that does not have its wanted bundle.
 func startRules() []nodeRule {
 	return []nodeRule{
 		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive,
@@ -64,7 +64,7 @@ func startRules() []nodeRule {
 			decision.waitForRoom},
 		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted,
 			decision.waitForAgent},
-		{"a blocked node gets nothing but what is urgent",
+		{"a blocked node gets only urgent changes",
 			decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
 		{"a node agent that restarts services for the bundle before is waited for",
 			func(d decision) bool {
@@ -86,10 +86,10 @@ func startRules() []nodeRule {
 			func(d decision) bool { return d.need == bundle.ImpactNone },
 			func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
 		// This is about the bundle before the wanted one.
-		{"a node whose disk was full is not drained before its agent says that there is room",
+		{"a node whose disk was full is not drained before its agent reports room",
 			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
 				d.publishWanted(bundle.ImpactNone,
-					"the disk of its host was full: the node is not drained before its agent says that there is room")
+					"the disk of its host was full: the node is not drained before its agent reports room")
 			}},
 		{"services restart on at most maxParallel nodes",
 			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},
@@ -120,7 +120,7 @@ func (d decision) waitForRoom() {
 	s := d.State
 	s.Turn.Permitted = d.fleet.now
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
-		Why: "the disk of its host is full: its place is given back"})
+		Why: "the disk of its host is full: its slot is released"})
 }
 
 // permitRestart permits the restart of services where there is a slot.
@@ -136,7 +136,7 @@ func (d decision) permitRestart() {
 }
 
 // awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and
-// what is urgent and restarts something does not wait. A boot that a person asks for is no change.
+// an urgent one that restarts something does not wait. A boot that a person asks for is no change.
 func (d decision) awaitsWindow() bool {
 	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.openTime(d.need))
 }
@@ -151,7 +151,7 @@ func (d decision) urgentNeedsTurn() bool {
 	return d.Urgent.Bundle != "" && d.urgentHasImpact() || d.Urgent.Mixed != ""
 }
 
-// describeWindow says when the window opens.
+// describeWindow returns when the window opens.
 func (d decision) describeWindow() string {
 	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " +
 		d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)

@@ -13,7 +13,7 @@ import (
 type Phase = nodestate.State
 
 const (
-	// PhaseUpdated means that the node has what is wanted.
+	// PhaseUpdated means that the node has its wanted bundle.
 	PhaseUpdated = nodestate.Updated
 	// PhaseUpdating means that it is its turn.
 	PhaseUpdating = nodestate.Updating
@@ -53,7 +53,7 @@ const (
 	ReasonWindow Reason = "WaitingForWindow"
 	// ReasonPayload means that executables are on their way.
 	ReasonPayload Reason = "PayloadPending"
-	// ReasonRoom means that the disk of its host is full. It goes on by itself when there is room.
+	// ReasonRoom means that the disk of its host is full. It continues when there is room.
 	ReasonRoom Reason = "WaitingForRoom"
 	// ReasonUnreachable means that the node does not answer.
 	ReasonUnreachable Reason = "Unreachable"
@@ -92,9 +92,9 @@ type Summary struct {
 	// Unavailable is how many nodes are, Limit how many may be.
 	Unavailable int `json:"unavailable"`
 	Limit       int `json:"limit"`
-	// Stopped says why no node is started; empty if nothing failed.
+	// Stopped is why no node is started; empty if nothing failed.
 	Stopped string `json:"stopped,omitempty"`
-	// Fix says what to do about what stopped it.
+	// Fix is what to do about the failure that stopped it.
 	Fix string `json:"fix,omitempty"`
 	// Log is the end of the log of the service because of which a node was rolled back that stopped it.
 	Log bundle.LogTail `json:"log,omitzero"`
@@ -107,7 +107,7 @@ type Summary struct {
 // Held is a node that something urgent cannot reach.
 type Held struct {
 	Node string `json:"node"`
-	// Message says what cannot reach it, and why.
+	// Message names the input that cannot reach it, and why.
 	Message string `json:"message"`
 	// Inputs are those that are held.
 	Inputs []UrgentInput `json:"-"`

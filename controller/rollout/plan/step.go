@@ -49,7 +49,7 @@ const (
 	SwitchOff Switch = "off"
 )
 
-// Step is what is to be done with one node: one patch of the Node, and for a drain the evictions after it.
+// Step is the next step of one node: one patch of the Node, and for a drain the evictions after it.
 type Step struct {
 	Node   string
 	Action Action
@@ -66,7 +66,7 @@ type Step struct {
 	Again bool
 	// Cordon is about unschedulable and its mark, ScaleDown about the autoscaler's annotation.
 	Cordon, ScaleDown Switch
-	// State is what stands on the Node after the step.
+	// State is the state on the Node after the step.
 	State State
 	// Why is for people.
 	Why string
@@ -74,15 +74,15 @@ type Step struct {
 
 // Source is what a step publishes, and how.
 type Source struct {
-	// Wanted is what is rendered for the node, Told what this operator has signed that stands on the Node; both are
+	// Wanted is the rendered bundle of the node, Told the annotation of the Node that this operator has signed; both are
 	// zero where there is none.
 	Wanted, Told published.Desired
 	// Sign returns the text of the annotation for the Node.
 	Sign func(published.Desired) (string, error)
 }
 
-// EditNode changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it
-// was told otherwise. Nothing that stands on the Node unsigned is ever signed. The caller writes the difference with
+// EditNode applies the step to a Node object, with the wanted bundle where the step is about that, and the told one
+// otherwise. Nothing unsigned on the Node is ever signed. The caller writes the difference with
 // the resourceVersion of the object that the decision was made from.
 func (s Step) EditNode(node *corev1.Node, from Source) error {
 	text, err := s.State.Encode()
@@ -104,7 +104,7 @@ func (s Step) EditNode(node *corev1.Node, from Source) error {
 	return nil
 }
 
-// publishDesired writes the annotation, unless it says the same already.
+// publishDesired writes the annotation, unless it is the same already.
 func (s Step) publishDesired(node *corev1.Node, from Source) error {
 	if s.Bundle == "" {
 		return nil

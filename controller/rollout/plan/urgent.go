@@ -5,7 +5,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// urgentRules are for a node that waits, whose blocked says for what: all but the last keep what is urgent from being
+// urgentRules are for a node that waits, for the reason in blocked: all but the last keep the urgent bundle from being
 // published before.
 func urgentRules() []nodeRule {
 	return []nodeRule{
@@ -13,7 +13,7 @@ func urgentRules() []nodeRule {
 			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.waitForBlocker},
 		{"an urgent bundle that is published already is waited for", decision.urgentIsPublished,
 			decision.waitForBlocker},
-		{"an urgent bundle that restarts something waits for its turn", decision.urgentHasImpact,
+		{"an urgent bundle that restarts something waits for a slot", decision.urgentHasImpact,
 			decision.waitForBlocker},
 		{"a node without a bundle gets nothing urgent",
 			func(d decision) bool { return d.blocked.reason == ReasonUnknown }, decision.waitForBlocker},
@@ -32,7 +32,7 @@ func urgentRules() []nodeRule {
 	}
 }
 
-// publishUrgentOrWait publishes what must not wait, and otherwise says what the node waits for.
+// publishUrgentOrWait publishes an urgent bundle, and otherwise reports what the node waits for.
 func (d decision) publishUrgentOrWait(w waiting) {
 	d.blocked = w
 	d.applyFirst(d.fleet.rules.urgent)
@@ -40,7 +40,7 @@ func (d decision) publishUrgentOrWait(w waiting) {
 
 func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }
 
-// urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as
+// urgentIsPublished reports whether the node agent has, or gets, the urgent bundle. The same may have been published as
 // not urgent: then the agent of a paused node does not begin, and another one does not where it has drift to repair
 // that costs more.
 func (d decision) urgentIsPublished() bool {
@@ -59,18 +59,18 @@ func (d decision) publishUrgent() {
 	})
 }
 
-// alertRules say why what is urgent does not reach the node. A node that does not answer gets it when it does.
+// alertRules explain why an urgent input does not reach the node. A node that does not answer gets it when it does.
 func alertRules() []nodeRule {
 	return []nodeRule{
 		{"a node that is up to date or leaving raises no alert",
 			func(d decision) bool { return d.upToDate || d.Leaving != "" }, func(decision) {}},
 		{"a node without anything urgent raises no alert",
 			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.alertMixed},
-		{"a full disk keeps what is urgent from the node", decision.waitsForRoom, func(d decision) {
+		{"a full disk keeps urgent changes from the node", decision.waitsForRoom, func(d decision) {
 			d.addAlert(d.Urgent.describeInputs(), d.Report.Message)
 			d.alertMixed()
 		}},
-		{"a node agent that has ended or timed out has not applied what is urgent",
+		{"a node agent that has ended or timed out has not applied the urgent change",
 			func(d decision) bool {
 				return d.Urgent.Bundle == d.Published && d.Ready && (d.timedOut || d.done && d.answered)
 			},
@@ -79,7 +79,7 @@ func alertRules() []nodeRule {
 					joinMessage("the node agent has not applied it", d.Report.Message))
 				d.alertMixed()
 			}},
-		{"what is urgent and restarts something waits as long as the node is blocked",
+		{"an urgent change that restarts something waits as long as the node is blocked",
 			func(d decision) bool { return d.Urgent.Bundle != d.Published && d.urgentHasImpact() && d.isBlocked() },
 			func(d decision) {
 				d.addAlert(d.Urgent.describeInputs()+" (impact "+string(d.Urgent.Cost)+")", d.blocked.message)
@@ -89,7 +89,7 @@ func alertRules() []nodeRule {
 	}
 }
 
-// alertMixed is about what is urgent and cannot be separated from other changes.
+// alertMixed is about an urgent input that cannot be separated from other changes.
 func (d decision) alertMixed() {
 	if u := d.Urgent; u.Mixed != "" && d.isBlocked() {
 		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed +

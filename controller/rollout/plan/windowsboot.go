@@ -39,7 +39,7 @@ func (m *nodeState) describeBoots() string {
 	return windowsnode.DescribeBoots(windowsnode.SplitBoots(m.Boot.Windows))
 }
 
-// bootCause says who asked for the boot that is outstanding.
+// bootCause names who asked for the boot that is outstanding.
 func (m *nodeState) bootCause() string {
 	if m.Boot.Permitted == m.State.WindowsBoot.Request {
 		return "as Windows waits for that"
@@ -47,7 +47,7 @@ func (m *nodeState) bootCause() string {
 	return "as the annotation reboot asks"
 }
 
-// bootRequest says who asks for a boot.
+// bootRequest names who asks for a boot.
 func (m *nodeState) bootRequest() string {
 	if m.personAsksBoot() {
 		return "a boot is asked for by the annotation reboot"
@@ -56,7 +56,7 @@ func (m *nodeState) bootRequest() string {
 }
 
 // noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for
-// another boot when they are back. A report without facts says nothing.
+// another boot when they are back. A report without facts is no evidence.
 func (m *nodeState) noteGoneBoots() State {
 	s := m.State
 	if s.WindowsBoot.Reasons == "" || m.Report.Facts == nil || m.bootOutstanding() {

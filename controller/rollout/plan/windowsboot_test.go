@@ -37,39 +37,39 @@ func TestWhenAHostIsBootedForWindows(t *testing.T) {
 	two := func(p *Policy) { p.WindowsBoots, p.MaxUnavailable = true, intstr.FromInt32(2) }
 	const take = "take cordon on scale-down on"
 	for name, tt := range map[string]struct {
-		nodes  []Node
-		policy func(*Policy)
-		want   string
-		says   string
+		nodes     []Node
+		policy    func(*Policy)
+		want      string
+		reporting string
 	}{
 		"the setting is another one":        {nodes: one(awaitsBoot), policy: func(*Policy) {}, want: "Updated"},
-		"it is due":                         {nodes: one(awaitsBoot), want: take, says: "Windows waits for a boot: an update of Windows was installed"},
-		"an agent that does not know boots": {nodes: one(awaitsBoot, with(func(n *Node) { n.Report.Features = nil })), want: "Updated", says: "cannot boot its host on request"},
-		"a paused node":                     {nodes: one(awaitsBoot, paused), want: "Updated", says: "the node is paused"},
-		"a rollout that is paused":          {nodes: one(awaitsBoot), policy: fleetPaused, want: "Updated", says: "the rollout is paused"},
+		"it is due":                         {nodes: one(awaitsBoot), want: take, reporting: "Windows waits for a boot: an update of Windows was installed"},
+		"an agent that does not know boots": {nodes: one(awaitsBoot, with(func(n *Node) { n.Report.Features = nil })), want: "Updated", reporting: "cannot boot its host on request"},
+		"a paused node":                     {nodes: one(awaitsBoot, paused), want: "Updated", reporting: "the node is paused"},
+		"a rollout that is paused":          {nodes: one(awaitsBoot), policy: fleetPaused, want: "Updated", reporting: "the rollout is paused"},
 		"paused after the slot was taken":   {nodes: one(awaitsBoot, claim(1, true)), policy: fleetPaused, want: "release cordon off scale-down off"},
-		"a rollout that failures stopped":   {nodes: []Node{node("a", awaitsBoot), node("f", wants(restart), given(restart, 1), says(rolledBack, ""), canary)}, want: "Updated", says: "stopped: the canary f"},
-		"no window is open":                 {nodes: one(awaitsBoot), policy: closed, want: "Updated", says: "the next one opens at 2026-01-01T13:00:00Z"},
+		"a rollout that failures stopped":   {nodes: []Node{node("a", awaitsBoot), node("f", wants(restart), given(restart, 1), reporting(rolledBack, ""), canary)}, want: "Updated", reporting: "stopped: the canary f"},
+		"no window is open":                 {nodes: one(awaitsBoot), policy: closed, want: "Updated", reporting: "the next one opens at 2026-01-01T13:00:00Z"},
 		"a window closes in the turn":       {nodes: one(awaitsBoot, claim(1, true)), policy: closed, want: "drain"},
 		"a node that does not answer":       {nodes: one(awaitsBoot, silent), want: "Unreachable"},
 		"no place":                          {nodes: append(one(awaitsBoot), node("b", notReady)), want: "WaitingForAvailability"},
 		"a change comes first":              {nodes: proven(wants(restart), awaitsBoot), want: "publish 2 restart"},
-		"a change that waits, too":          {nodes: []Node{node("b", wants(restart), awaitsBoot), node("a", wants(restart), given(restart, 1), says(applying, ""), canary)}, want: "WaitingForCanary"},
-		"it was booted for the same":        {nodes: one(awaitsBoot, bootedFor("Components,Updates", 100)), want: "note", says: "waits no longer"},
-		"and all of it is still there":      {nodes: one(awaitsBoot, bootedFor("Updates", 100)), want: "Updated", says: "although its host was booted for that"},
+		"a change that waits, too":          {nodes: []Node{node("b", wants(restart), awaitsBoot), node("a", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, want: "WaitingForCanary"},
+		"it was booted for the same":        {nodes: one(awaitsBoot, bootedFor("Components,Updates", 100)), want: "note", reporting: "waits no longer"},
+		"and all of it is still there":      {nodes: one(awaitsBoot, bootedFor("Updates", 100)), want: "Updated", reporting: "although its host was booted for that"},
 		"it was booted for something else":  {nodes: one(awaitsBoot, bootedFor("Files", 5)), want: "note"},
-		"not long ago":                      {nodes: one(awaitsBoot, bootedFor("", 5)), want: "Updated", says: "at 2026-01-01T13:00:00Z at the earliest"},
+		"not long ago":                      {nodes: one(awaitsBoot, bootedFor("", 5)), want: "Updated", reporting: "at 2026-01-01T13:00:00Z at the earliest"},
 		"long ago":                          {nodes: one(awaitsBoot, bootedFor("", 7)), want: take},
-		"another node is being booted":      {nodes: []Node{node("a", awaitsBoot), node("b", awaitsBoot, claim(1, true))}, policy: two, want: "Updated", says: "until the boot of b has proved well"},
+		"another node is being booted":      {nodes: []Node{node("a", awaitsBoot), node("b", awaitsBoot, claim(1, true))}, policy: two, want: "Updated", reporting: "until the boot of b has proved well"},
 		"another one has come back just now": {
-			nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 1), with(func(n *Node) { n.ReadySince = ago(1) }))}, policy: two, want: "Updated", says: "until the boot of b has proved well",
+			nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 1), with(func(n *Node) { n.ReadySince = ago(1) }))}, policy: two, want: "Updated", reporting: "until the boot of b has proved well",
 		},
 		"it has proved well":                        {nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 1))}, policy: two, want: take},
-		"it does not come back":                     {nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 1), notReady)}, policy: two, want: "Updated", says: "until the boot of b has proved well"},
+		"it does not come back":                     {nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 1), notReady)}, policy: two, want: "Updated", reporting: "until the boot of b has proved well"},
 		"others wait for that not for ever":         {nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 7), notReady)}, policy: two, want: take},
 		"one of another kind":                       {nodes: []Node{node("a", awaitsBoot), node("b", bootedFor("", 1), notReady, with(func(n *Node) { n.Group.OSBuild = "10.0.17763" }))}, policy: two, want: take},
 		"without canaries":                          {nodes: []Node{node("a", awaitsBoot), node("b", awaitsBoot, claim(1, true))}, policy: noCanaries, want: take},
-		"a person asks, whatever else is the case":  {nodes: one(awaitsBoot, asksBoot, bootedFor("Updates", 1)), policy: fleetPaused, want: take, says: "asked for by the annotation reboot"},
+		"a person asks, whatever else is the case":  {nodes: one(awaitsBoot, asksBoot, bootedFor("Updates", 1)), policy: fleetPaused, want: take, reporting: "asked for by the annotation reboot"},
 		"the setting is changed before the permit":  {nodes: one(awaitsBoot, claim(5, true), with(func(n *Node) { n.Drained = true })), policy: func(*Policy) {}, want: "release cordon off scale-down off"},
 		"Windows does not wait longer in that time": {nodes: one(awaitsBoot, claim(5, true), with(func(n *Node) { n.Boot.Windows = "" })), want: "release cordon off scale-down off"},
 		"the node is drained":                       {nodes: one(awaitsBoot, claim(5, true), with(func(n *Node) { n.Drained = true })), want: "permit 1 reboot"},
@@ -88,13 +88,13 @@ func TestWhenAHostIsBootedForWindows(t *testing.T) {
 		} else if nodes := d.fleet.plan.Nodes; len(nodes) > 0 {
 			got, message = string(nodes[0].Reason), nodes[0].Message
 		}
-		if got != tt.want || !strings.Contains(message, tt.says) {
-			t.Errorf("%s: %q, want %q; %q, want %q", name, got, tt.want, message, tt.says)
+		if got != tt.want || !strings.Contains(message, tt.reporting) {
+			t.Errorf("%s: %q, want %q; %q, want %q", name, got, tt.want, message, tt.reporting)
 		}
 	}
 }
 
-// TestTheTurnOfABootForWindows: each boot has a request of its own, which takes back nothing of what is known of a person's.
+// TestTheTurnOfABootForWindows: each boot has a request of its own, which changes nothing about a person's.
 func TestTheTurnOfABootForWindows(t *testing.T) {
 	byPerson := digest(7, "a")
 	emptied := one(awaitsBoot, claim(5, true), with(func(n *Node) { n.Drained, n.State.Booted, n.Boot.Asked = true, byPerson, byPerson }))
@@ -123,7 +123,7 @@ func TestTheTurnOfABootForWindows(t *testing.T) {
 	}
 }
 
-// liar is a node that says at each look that Windows waits for a boot, and boots when it may.
+// liar is a node that reports at each look that Windows waits for a boot, and boots when it may.
 type liar struct {
 	n     Node
 	watch Watch
@@ -149,8 +149,8 @@ func (l *liar) pass(p Policy, now time.Time, forget func(*State)) {
 	}
 }
 
-// TestANodeThatLiesBootsSeldom: a node that always says that Windows waits for a boot boots once; one that says each time something else, or that puts away
-// what the operator has noted on it, not more than once in restAfterBoot.
+// TestANodeThatLiesBootsSeldom: a node that always reports that Windows waits for a boot boots once; one that reports each time another reason, or
+// that removes the operator's note on it, not more than once in restAfterBoot.
 func TestANodeThatLiesBootsSeldom(t *testing.T) {
 	p := policy()
 	p.WindowsBoots = true

@@ -14,14 +14,14 @@ import (
 
 // Urgent is what of a rendering must not wait, for nodes with one cluster layer.
 type Urgent struct {
-	// Layer is the cluster layer that they have with what is urgent; zero if nothing is.
+	// Layer is the cluster layer that they have with the urgent changes; zero if there are none.
 	Layer  bundle.Layer
 	Inputs []plan.UrgentInput
-	// Mixed says what is urgent and cannot be separated from other changes.
+	// Mixed lists urgent inputs that cannot be separated from other changes.
 	Mixed string
 }
 
-// urgentLayer is what is urgent for the nodes that have one cluster layer, and for which another one is rendered.
+// urgentLayer is the urgent change for the nodes that have one cluster layer, and for which another one is rendered.
 type urgentLayer struct {
 	Urgent
 	// packed is nil if nothing is urgent.
@@ -32,7 +32,7 @@ type urgentLayer struct {
 // comparison compares what nodes have with what they get, for one snapshot.
 type comparison struct {
 	layers *layers.Cache
-	// find finds what is urgent (Rendered.Urgent).
+	// find finds the urgent changes (Rendered.Urgent).
 	find func(has bundle.Layer) (Urgent, error)
 	// before is what the last snapshot has found out, found what this one has.
 	before, found compared
@@ -47,7 +47,7 @@ type compared struct {
 // layerChange is one from one bundle to another one, by their layers; the node layers are empty if they are the same.
 type layerChange struct{ from, to [2]bundle.Digest }
 
-// newComparison begins to compare nodes with what is rendered for them.
+// newComparison begins to compare nodes with their rendered bundles.
 func newComparison(cache *layers.Cache, before compared, wanted map[string]layers.Wanted,
 	find func(bundle.Layer) (Urgent, error)) *comparison {
 	for _, w := range wanted {
@@ -94,7 +94,7 @@ func (c *comparison) appliedBundle(ctx context.Context, has published.Report,
 	return bundle.Bundle{Cluster: both[0], Node: both[1]}, true
 }
 
-// reportsLayers reports whether a node says which layers it has, and they are those of the bundle that it says it has:
+// reportsLayers reports whether a node reports its layers, and they are those of the bundle that it reports:
 // the report of a node is not trusted.
 func reportsLayers(has published.Report) bool {
 	if has.Applied == "" || len(has.Layers) != 2 {
@@ -104,8 +104,8 @@ func reportsLayers(has published.Report) bool {
 	return err == nil && d == has.Applied
 }
 
-// layerByDigest returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node
-// chooses the digest by what it reports, so what is returned is compared with what is wanted, and never published: see
+// layerByDigest returns a layer by its digest: one that is known, that is inline on the Node, or that Secrets hold. A node
+// chooses the digest by its report, so the returned layer is compared with the wanted one, and never published: see
 // nodeMemory.signed.
 func (c *comparison) layerByDigest(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
 	from := published.Layer{Digest: d}
@@ -126,7 +126,7 @@ func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windows
 		return layers.Wanted{}, nil
 	}
 	n.Cost = c.impactOf(has, n.Report.Layers, to)
-	if told == nil { // what is urgent is signed with the rest of what the node has, so the operator must have chosen that
+	if told == nil { // an urgent layer is signed with the rest of the node's bundle, so the operator must have chosen that
 		return layers.Wanted{}, nil
 	}
 	var how layers.Wanted
@@ -135,7 +135,7 @@ func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windows
 	return how, err
 }
 
-// urgentFor returns what is urgent for a node that has a bundle of which it was told, and how it is published.
+// urgentFor returns the urgent changes for a node that has a bundle of which it was told, and how they are published.
 func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to layers.Wanted) (plan.Urgent,
 	layers.Wanted, error) {
 	on := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
@@ -167,7 +167,7 @@ func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to lay
 	return found, w, nil
 }
 
-// urgentLayerBetween returns what is urgent between two cluster layers.
+// urgentLayerBetween returns the urgent changes between two cluster layers.
 func (c *comparison) urgentLayerBetween(has bundle.Layer, between [2]bundle.Digest) (*urgentLayer, error) {
 	for _, known := range []compared{c.found, c.before} {
 		if l, ok := known.urgents[between]; ok {
@@ -177,16 +177,16 @@ func (c *comparison) urgentLayerBetween(has bundle.Layer, between [2]bundle.Dige
 	}
 	found, err := c.find(has)
 	if err != nil {
-		return nil, fmt.Errorf("finding what is urgent: %w", err)
+		return nil, fmt.Errorf("finding urgent changes: %w", err)
 	}
 	l := &urgentLayer{Urgent: found}
 	if len(found.Inputs) > 0 {
 		digest, err := found.Layer.Digest()
 		if err != nil {
-			return nil, fmt.Errorf("packing what is urgent: %w", err)
+			return nil, fmt.Errorf("packing urgent changes: %w", err)
 		}
 		if l.packed, err = c.layers.PackLayer(digest, found.Layer); err != nil {
-			return nil, fmt.Errorf("packing what is urgent: %w", err)
+			return nil, fmt.Errorf("packing urgent changes: %w", err)
 		}
 		l.cost = bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()
 	}

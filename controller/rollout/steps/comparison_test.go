@@ -178,7 +178,7 @@ func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
 	}
 }
 
-// TestWhatIsBlamed: an object is named where the host did what the bundle says and does not work with it, and for nothing else.
+// TestWhatIsBlamed: an object is named where the host applied the bundle and does not work with it, and for nothing else.
 func TestWhatIsBlamed(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
 	for _, tt := range []struct {

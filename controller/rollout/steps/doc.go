@@ -1,20 +1,20 @@
 // Package steps makes the steps of a rollout on the cluster.
 //
-//	Nodes, Machines, pods, what is rendered --> a snapshot --plan--> steps --> one patch of one Node each
+//	Nodes, Machines, pods, rendered bundles --> a snapshot --plan--> steps --> one patch of one Node each
 //	                                                                   `--> drains, in the background
 //
-// It decides nothing: whose turn it is says controller/rollout/plan, from a snapshot. A step is written with the
+// It decides nothing: controller/rollout/plan decides about the next node, from a snapshot. A step is written with the
 // resourceVersion of that snapshot, so it is refused if anything about the Node has changed, and decided again. What
 // takes a node away is decided from a list that was read without a cache.
 //
-//	memory.go, comparison.go   what is known between two passes: of each node, and of changes of layers, by their digests
-//	pods.go, machines.go       what is beside a node
+//	memory.go, comparison.go   the knowledge kept between two passes: of each node, and of changes of layers, by their digests
+//	pods.go, machines.go       objects beside a node
 //	executor.go                what a pass gets, and the Executor
 //	snapshot.go                the fleet at one moment, built whole in each pass
 //	step.go                    one step of one node
-//	pass.go, result.go         a pass, and what it says
+//	pass.go, result.go         a pass, and its report
 //
 // Between two passes a process knows of a node what it has written, until the cache has that, what it was told, and for
-// how long it has seen what the node says (docs/decisions/0025-time-as-observed.md). All of it is found out again by a
+// how long it has seen the node's state (docs/decisions/0025-time-as-observed.md). All of it is found out again by a
 // process that starts.
 package steps

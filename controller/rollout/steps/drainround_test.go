@@ -80,8 +80,8 @@ func (p *plane) ending() []string {
 }
 
 // TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting: one whose budget was not counted yet, for which the API server asks for a pause of ten seconds,
-// one whose budget allows no disruption, one with two budgets, and one whose eviction a policy denies. The pods before and after them are evicted in the same round, and it says what it
-// waits for.
+// one whose budget allows no disruption, one with two budgets, and one whose eviction a policy denies. The pods before and after them are evicted in
+// the same round, and the drain reports what each of them waits for.
 func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 	p := newPlane(t)
 	p.node("win-guarded", rendered(t, "old", bundle.ImpactReboot))
@@ -110,7 +110,7 @@ func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 		"default/d-denied by the API server: ", "ask its owner first", "default/d-two by PodDisruptionBudgets first, second: a pod with more than one is not evicted",
 	} {
 		if !strings.Contains(left.String(), text) {
-			t.Errorf("it says nothing of %q: %s", text, left)
+			t.Errorf("%q is missing: %s", text, left)
 		}
 	}
 	if len(left.Pods) != 6 || len(left.Blocked) != 4 {

@@ -20,7 +20,7 @@ import (
 	"wmco/controller/windowsnode/nodelist"
 )
 
-// Rendered is what is rendered for all nodes at one moment.
+// Rendered are the rendered bundles of all nodes at one moment.
 type Rendered struct {
 	// Wanted has no node whose bundle is refused.
 	Wanted   map[string]layers.Wanted
@@ -43,7 +43,7 @@ type Rendered struct {
 	From func(windowsnode.Node) bundle.Digest
 }
 
-// isWithheld reports whether a node is not told of what is rendered for it now: nodes cannot read all its layers yet,
+// isWithheld reports whether a node is not told of its rendered bundle now: nodes cannot read all its layers yet,
 // or it was made from another state of the Node.
 func (r Rendered) isWithheld(w layers.Wanted, node windowsnode.Node) bool {
 	return r.Held != nil && r.Held(w) || w.From != "" && r.From != nil && r.From(node) != w.From
@@ -73,22 +73,22 @@ type Executor struct {
 	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Node keeps no other one
 	// waiting. Nil tries at each call.
 	Try func(ctx context.Context, what string, do func(context.Context) error) error
-	// Heartbeats says for how long the agent of a node has been silent.
+	// Heartbeats is for how long the agent of a node has been silent.
 	Heartbeats windowsnode.Silence
 
-	// What is known between two calls: of nodes, of layers by their digests, and what was said of the fleet.
-	memory   memory
-	compared compared
-	said     fleetStatus
+	// The knowledge between two calls: of nodes, of layers by their digests, and the last report about the fleet.
+	memory    memory
+	compared  compared
+	lastFleet fleetStatus
 }
 
-// Notary signs what is published, and knows what it has signed (controller/keys/signing).
+// Notary signs desired bundles, and knows what it has signed (controller/keys/signing).
 type Notary interface {
-	// BeginTerm makes what is signed from now on newer than everything before.
+	// BeginTerm makes signatures from now on newer than all before.
 	BeginTerm(ctx context.Context) error
 	// SignDesired returns the text of the annotation for a Node.
 	SignDesired(node published.NodeID, d published.Desired) (string, error)
-	// OpenDesired returns what an annotation says, if it is signed for this Node.
+	// OpenDesired decodes an annotation, if it is signed for this Node.
 	OpenDesired(node published.NodeID, text string) (published.Desired, error)
 }
 

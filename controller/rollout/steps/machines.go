@@ -29,8 +29,8 @@ type machines struct {
 	cached, live client.Reader
 }
 
-// shortHealthChecks says which MachineHealthChecks may take the machine of a node for dead during a turn with a boot,
-// and delete it: their timeout is shorter than such a turn has taken in this cluster.
+// shortHealthChecks names the MachineHealthChecks that may take the machine of a node for dead during an update with a boot,
+// and delete it: their timeout is shorter than such an update has taken in this cluster.
 func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, took time.Duration) ([]string, error) {
 	machine, ok, err := m.machineOf(ctx, node)
 	if err != nil || !ok {
@@ -47,7 +47,7 @@ func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, 
 	for _, check := range list.Items {
 		if limit, ok := timesOutBefore(check, machine, took); ok {
 			short = append(short, fmt.Sprintf(
-				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot "+
+				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and an update with a reboot "+
 					"takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
 				check.Name, limit, took.Round(time.Second)))
 		}

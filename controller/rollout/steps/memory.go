@@ -34,7 +34,7 @@ type nodeMemory struct {
 	signed []published.Desired
 	// newest is the counter of the newest that its annotation has had.
 	newest published.Counter
-	// watch is for how long what the Node says has lasted; it was observed last at observed, a time of the monotonic
+	// watch is for how long the Node's state has lasted; it was observed last at observed, a time of the monotonic
 	// clock.
 	watch    plan.Watch
 	observed *time.Duration
@@ -57,7 +57,7 @@ func (m *memory) ofNode(name string) *nodeMemory {
 	return n
 }
 
-// observeNode notes what a node says now, and returns for how long that has lasted.
+// observeNode notes the node's state, and returns for how long that has lasted.
 func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	var passed time.Duration
 	if m.observed != nil {

@@ -99,10 +99,10 @@ func TestAHealthCheckThatDoesNotWaitForABoot(t *testing.T) {
 	if err := e.warnShortHealthCheck(t.Context(), snapshot(boot), node); err != nil || len(recorder.Events) != 1 {
 		t.Fatalf("%d events, %v", len(recorder.Events), err)
 	}
-	said := <-recorder.Events
+	got := <-recorder.Events
 	for _, text := range []string{"Warning " + EventHealthCheckShort, "hasty", "3m0s", "fix: raise the timeout"} {
-		if !strings.Contains(said, text) {
-			t.Errorf("%q lacks %q", said, text)
+		if !strings.Contains(got, text) {
+			t.Errorf("%q lacks %q", got, text)
 		}
 	}
 }

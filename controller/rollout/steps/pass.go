@@ -96,7 +96,7 @@ func (e *Executor) makeNextSteps(ctx context.Context, result *Result, view snaps
 	return failed
 }
 
-// toldUrgent returns what is urgent for nodes and stands on them, also since the snapshot was made.
+// toldUrgent returns the urgent layers on Nodes, also since the snapshot was made.
 func (e *Executor) toldUrgent(v snapshot) []layers.Wanted {
 	var list []layers.Wanted
 	for _, n := range v.Nodes {
@@ -129,7 +129,7 @@ func claimedSince(f plan.Fleet) map[string]time.Time {
 	return held
 }
 
-// warnShortHealthCheck says before a boot which MachineHealthCheck may take the machine for dead during the turn, and
+// warnShortHealthCheck names before a boot the MachineHealthCheck that may take the machine for dead during the update, and
 // delete it.
 func (e *Executor) warnShortHealthCheck(ctx context.Context, v snapshot, node windowsnode.Node) error {
 	i := slices.IndexFunc(v.Nodes, func(n plan.Node) bool { return n.Name == node.Name })
@@ -150,8 +150,8 @@ func (e *Executor) sendFleetEvents(r Result, rendered Rendered) {
 	if len(rendered.Wanted) == 0 {
 		return // the inputs are refused, or there are no nodes
 	}
-	before, now := e.said, fleetStatus{r.FleetPhase(), changeName(rendered.Wanted)}
-	e.said = now
+	before, now := e.lastFleet, fleetStatus{r.FleetPhase(), changeName(rendered.Wanted)}
+	e.lastFleet = now
 	reason, kind := now.reasonSince(before), corev1.EventTypeNormal
 	switch reason {
 	case "":

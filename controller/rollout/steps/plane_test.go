@@ -90,7 +90,7 @@ func (p *plane) node(name string, has layers.Wanted) {
 	must(p.t, p.Status().Update(p.t.Context(), &node))
 }
 
-// reported is a report of a node about what is published for it.
+// reported is a report of a node about its published bundle.
 func reported(has layers.Wanted) published.Report {
 	r := reportOf(has)
 	r.Desired = has.Bundle

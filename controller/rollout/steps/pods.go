@@ -22,7 +22,7 @@ const (
 	podsLimit = 15 * time.Second
 )
 
-// listPods returns the pods of a node, with what says whether they are Ready.
+// listPods returns the pods of a node, with the fields that tell whether they are Ready.
 func listPods(ctx context.Context, clients kubernetes.Interface, node string) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsLimit)
 	defer cancel()
@@ -65,7 +65,7 @@ func describeBroken(list []corev1.Pod, ready map[types.UID]bool, begun time.Time
 }
 
 // brokeDuringTurn reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of
-// others: for a process that has begun in the turn. One that was not Ready before says nothing about the change, and
+// others: for a process that has begun in the turn. One that was not Ready before proves nothing about the change, and
 // neither does one that came later.
 func brokeDuringTurn(p corev1.Pod, begun time.Time) bool {
 	return isPodNotReady(p) && p.CreationTimestamp.Time.Before(begun) &&

@@ -26,7 +26,7 @@ func TestPodsOfACanaryAreListedInParts(t *testing.T) {
 	clients := fake.NewClientset()
 	parts, long := []string{"a", "b"}, strings.Repeat("x", 1<<20)
 	clients.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
+		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb is list
 		if o.Limit != drain.PodsAtATime || len(parts) == 0 {
 			t.Errorf("%d pods at a time, %d parts are left", o.Limit, len(parts))
 		}

@@ -24,9 +24,9 @@ type Result struct {
 	Urgent []layers.Wanted
 	// Again is when to call again although nothing was seen to change; zero is never.
 	Again time.Duration
-	// Failed is why single steps were not made. Each is tried again by itself.
+	// Failed is why single steps were not made. Each is retried.
 	Failed error
-	// pending is true while a node does not have what is wanted for it.
+	// pending is true while a node does not have its wanted bundle.
 	pending bool
 }
 
@@ -50,7 +50,7 @@ const (
 type Phase string
 
 const (
-	// PhaseUpdated means that every node has what is wanted. Nodes that are joining are apart from the rollout.
+	// PhaseUpdated means that every node has its wanted bundle. Nodes that are joining are apart from the rollout.
 	PhaseUpdated Phase = "Updated"
 	// PhaseUpdating means that nodes have their turns, or wait for them.
 	PhaseUpdating Phase = "Updating"
@@ -93,10 +93,10 @@ func (r Result) FleetMessage() string {
 	return r.Fleet.Message + "; " + r.Blame
 }
 
-// fleetStatus is what was said of the fleet last.
+// fleetStatus is the last report about the fleet.
 type fleetStatus struct {
 	phase Phase
-	// change stands for what is rolled out.
+	// change identifies the change that is rolled out.
 	change string
 }
 
@@ -117,7 +117,7 @@ func (now fleetStatus) reasonSince(before fleetStatus) string {
 	return EventRolloutResumed
 }
 
-// changeName returns a short name of what is rolled out.
+// changeName returns a short name of the change that is rolled out.
 func changeName(wanted map[string]layers.Wanted) string {
 	var targets []string
 	for _, w := range wanted {

@@ -40,19 +40,19 @@ func executorOf(t *testing.T) (*Executor, layers.Wanted, corev1.Node) {
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
 
-// signedNode is the Node as this operator has told it, with what its agent says.
-func signedNode(t *testing.T, e *Executor, w layers.Wanted, says published.Report) corev1.Node {
+// signedNode is the Node as this operator has told it, with the report of its agent.
+func signedNode(t *testing.T, e *Executor, w layers.Wanted, sent published.Report) corev1.Node {
 	t.Helper()
 	text, err := e.Notary.SignDesired(published.NodeID{Name: "win-1"}, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return nodeThatSays(t, text, says)
+	return nodeThatSays(t, text, sent)
 }
 
-func nodeThatSays(t *testing.T, desired string, says published.Report) corev1.Node {
+func nodeThatSays(t *testing.T, desired string, sent published.Report) corev1.Node {
 	t.Helper()
-	report, err := says.Encode()
+	report, err := sent.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +113,12 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 		t.Error("what is signed does not count after a restart")
 	}
 	text := earlier.Annotations[published.DesiredAnnotation]
-	says := published.Report{State: published.StateFailed, Desired: has.Bundle, Refused: bundle.Of([]byte(text)), Features: published.Features()}
-	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != "" {
+	sent := published.Report{State: published.StateFailed, Desired: has.Bundle, Refused: bundle.Of([]byte(text)), Features: published.Features()}
+	if n, _ := e.seen(t, nodeThatSays(t, text, sent), has, nil); n.Published != "" {
 		t.Error("what the agent refuses counts")
 	}
 	e.memory.ofNode("win-1").text = bundle.Of([]byte(text))
-	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != has.Bundle {
+	if n, _ := e.seen(t, nodeThatSays(t, text, sent), has, nil); n.Published != has.Bundle {
 		t.Error("what this process has written is written again and again")
 	}
 }
@@ -134,8 +134,8 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says := published.Report{State: published.StateApplying, Desired: has.Bundle}
-	node := nodeThatSays(t, plain, says)
+	sent := published.Report{State: published.StateApplying, Desired: has.Bundle}
+	node := nodeThatSays(t, plain, sent)
 	node.Annotations[published.RolloutAnnotation] = state
 	next := rendered(t, "next", bundle.ImpactRestart)
 	if n, _ := e.seen(t, node, next, nil); n.Published != has.Bundle || n.Permitted != bundle.ImpactReboot {
@@ -151,15 +151,15 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	if err := publish.EditNode(node.DeepCopy(), e.sourceOfStep(nodeStep{Step: release, node: windowsnode.Decode(node), wanted: &next})); err == nil {
 		t.Error("what is not signed was signed")
 	}
-	says.Features = published.Features()
-	node = nodeThatSays(t, plain, says)
+	sent.Features = published.Features()
+	node = nodeThatSays(t, plain, sent)
 	node.Annotations[published.RolloutAnnotation] = state
 	if n, _ := e.seen(t, node, next, nil); n.Published != "" {
 		t.Error("an agent of this version acts on what is not signed")
 	}
 }
 
-// TestNothingUrgentIsMadeOfWhatANodeSays: what is urgent is signed together with the rest of what the node has. So the operator must have told
+// TestNothingUrgentIsMadeOfWhatANodeSays: an urgent layer is signed together with the rest of the node's bundle. So the operator must have told
 // the node of that.
 func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 	e, has, node := executorOf(t)
@@ -200,7 +200,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 			t.Error("what others have written would be signed")
 		}
 	}
-	// What the node had is known still, while its report says so.
+	// The node's earlier bundle is still known, while its report has it.
 	e.Layers = cacheOf(has)
 	e.seen(t, node, next, find)
 	if n, _ := e.seen(t, nodeThatSays(t, "", reportOf(has)), next, find); n.Urgent.Bundle == "" {

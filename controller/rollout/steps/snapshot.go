@@ -73,8 +73,8 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 	return v, nil
 }
 
-// observeNode finds out what the object of a node says beside what is rendered for it, and how what is urgent is
-// published. Its error is why the latter could not be prepared, if it is tried again by itself.
+// observeNode finds out the state of a node beside its rendered bundle, and how urgent changes are
+// published. Its error is why the latter could not be prepared, if it is retried.
 func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Rendered, c *comparison) (plan.Node,
 	layers.Wanted, error) {
 	on, err := e.Notary.OpenDesired(node.ID(), node.Annotations[published.DesiredAnnotation])
@@ -125,12 +125,12 @@ func isDamaged(on published.Desired, w layers.Wanted, namespace string) bool {
 		return false
 	}
 	want := w.DesiredAnnotation(namespace, on.MaxImpact)
-	// whether it was said that a paused node gets it too
+	// whether a paused node was told to apply it too
 	want.Urgent, want.NodeName, want.NodeUID, want.Boot = on.Urgent, on.NodeName, on.NodeUID, on.Boot
 	return !on.SaysTheSame(want)
 }
 
-// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes. That they cannot be
+// unsettledPods names the pods of a canary that do not work since its update; empty for all other nodes. That they cannot be
 // listed is its own fault, and keeps nothing else waiting.
 func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) string {
 	if !mustSettle(n) {

@@ -174,7 +174,7 @@ func patchOf(before, after *corev1.Node) (client.Patch, error) {
 	return client.RawPatch(types.MergePatchType, text), nil
 }
 
-// checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
+// checkDrained asks the API server for pods: one may have been bound to the node without the scheduler.
 func (e *Executor) checkDrained(ctx context.Context, s nodeStep) error {
 	left, err := e.Drains.Drainer.RemainingPods(ctx, s.Node)
 	if err != nil {
@@ -237,7 +237,7 @@ func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// recordStep says what a step did to a node: those that take it away and give it back as an event, all of them in the
+// recordStep reports what a step did to a node: those that take it away and give it back as an event, all of them in the
 // log.
 func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundle.Digest) {
 	kind, reason := corev1.EventTypeNormal, ""

@@ -1,6 +1,6 @@
 // Package drain moves the pods of a node away, with kubectl's own rules for which pods those are.
 //
-//	EvictOnce: pods of the node --kubectl's filters--> evict each once --> what is left, and what blocks it
+//	EvictOnce: pods of the node --kubectl's filters--> evict each once --> the pods left, and what blocks them
 //
 // It waits for nothing: the caller calls again until nothing is left. Pods of DaemonSets and mirror pods stay. Pods
 // without a controller, and those with data in an emptyDir, are evicted too, as `kubectl drain --force
@@ -39,7 +39,7 @@ type Left struct {
 	Pods []string
 	// Ending is how many of them have been told to end.
 	Ending int
-	// Blocked says for each pod that may not be evicted now what forbids it: a PodDisruptionBudget, or the answer of
+	// Blocked has for each pod that may not be evicted now what forbids it: a PodDisruptionBudget, or the answer of
 	// the API server.
 	Blocked []string
 }
@@ -179,7 +179,7 @@ func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod, lookups *int) (go
 
 // isDenied reports whether a request was refused for what it asks, as by an admission webhook or policy, which give
 // statuses of their own (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response).
-// What passes by itself is tried again instead: a token that is renewed, a limit of time, and a pod that was replaced.
+// Temporary causes are tried again instead: a token that is renewed, a limit of time, and a pod that was replaced.
 func isDenied(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

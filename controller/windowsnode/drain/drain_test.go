@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// TestPodsThatDoNotEndAreGivenUp where the caller says after which time: a kubelet may leave them running for ever.
+// TestPodsThatDoNotEndAreGivenUp after the time that the caller gives: a kubelet may leave them running for ever.
 func TestPodsThatDoNotEndAreGivenUp(t *testing.T) {
 	pod := func(name string, end time.Duration) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Finalizers: []string{"example.com/kept"}}}

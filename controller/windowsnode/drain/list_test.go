@@ -77,7 +77,7 @@ func TestPodsAreListedInParts(t *testing.T) {
 	clients := fake.NewClientset()
 	parts := []string{"a", "b"}
 	clients.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
+		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb is list
 		if o.Limit != PodsAtATime || len(parts) == 0 {
 			t.Errorf("%d pods at a time, %d parts are left", o.Limit, len(parts))
 		}
@@ -98,7 +98,7 @@ func TestBudgetsAreListedInParts(t *testing.T) {
 	clients := fake.NewClientset()
 	parts := []string{"b", "a"}
 	clients.PrependReactor("list", "poddisruptionbudgets", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
+		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb is list
 		if o.Limit != PodsAtATime || len(parts) == 0 {
 			t.Errorf("%d budgets at a time, %d parts are left", o.Limit, len(parts))
 		}

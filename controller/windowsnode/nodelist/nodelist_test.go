@@ -41,13 +41,13 @@ func node(name, uid, version, state string) *corev1.Node {
 	}}
 }
 
-// TestAVersionIsDecodedOnce: what is kept is used for the same version of the same Node, and for no other one.
+// TestAVersionIsDecodedOnce: the kept value is used for the same version of the same Node, and for no other one.
 func TestAVersionIsDecodedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		now  *corev1.Node
 		want string
 	}{
-		"the same version":            {node("win-a", "1", "5", "other"), "first"}, // as an API server never gives it: it shows what is used
+		"the same version":            {node("win-a", "1", "5", "other"), "first"}, // as an API server never gives it: it shows which one is used
 		"another version":             {node("win-a", "1", "6", "other"), "other"},
 		"another Node of that name":   {node("win-a", "2", "5", "other"), "other"},
 		"a Node without a version":    {node("win-a", "1", "", "other"), "other"},
@@ -140,7 +140,7 @@ func TestANodeThatWasReadIsNotDecodedAgain(t *testing.T) {
 	if n, err := c.ReadCached(t.Context(), cached, "win-a"); err != nil || n.Rollout.Failed != "first" {
 		t.Fatalf("%+v, %v", n.Rollout, err)
 	}
-	cached.nodes = []*corev1.Node{node("win-a", "1", "5", "other"), node("win-b", "2", "5", "other")} // the same versions: it shows what is used
+	cached.nodes = []*corev1.Node{node("win-a", "1", "5", "other"), node("win-b", "2", "5", "other")} // the same versions: it shows which ones are used
 	list, err := c.ListCached(t.Context(), cached)
 	if err != nil || len(list) != 2 || list[0].Rollout.Failed != "first" || list[1].Rollout.Failed != "other" {
 		t.Errorf("%+v, %v", list, err)

@@ -1,5 +1,5 @@
 // Package record is the operator's own record of which host each Node is. Nodes can write their addresses, labels and annotations
-// themselves, so none of these says it.
+// themselves, so none of these identifies a host.
 //
 //	host (Machine by UID, or entry of windows-instances) --first contact over SSH--> address, account, host key
 //	its facts under that key name a Node that exists     --Bind----------------->   Node by name and UID
@@ -48,7 +48,7 @@ type Record struct {
 	Address string `json:"address,omitempty"`
 	Account string `json:"account,omitempty"`
 	// Resolved are the IP addresses of an instance as the operator knows them, sorted and separated by blanks: its
-	// entry, or what the resolver said about it last.
+	// entry, or the last answer of the resolver for it.
 	Resolved string `json:"resolved,omitempty"`
 	// HostKey is the pinned key of its SSH server: the wire form (RFC 4253, 6.6) in base64. Empty before the first
 	// contact.
@@ -129,7 +129,7 @@ func (r Record) String() string {
 	return "Machine " + r.MachineName
 }
 
-// IsNode reports whether the record says that the host is this Node object.
+// IsNode reports whether the host of the record is this Node object.
 func (r Record) IsNode(name string, uid types.UID) bool {
 	return r.Node != "" && r.Node == name && r.NodeUID == uid
 }

@@ -106,7 +106,7 @@ func TestASetAnswersByHostAndByNode(t *testing.T) {
 		t.Errorf("others than itself: %+v", list)
 	}
 	if r, ok := NewSet(a, b, twice).OfNode("win-b", "u2"); ok || r != (Record{}) {
-		t.Errorf("a Node that two hosts are said to be is %+v", r)
+		t.Errorf("a Node with two recorded hosts is %+v", r)
 	}
 	if _, ok := (Set{}).OfNode("win-a", a.NodeUID); ok {
 		t.Error("an empty set has a host")

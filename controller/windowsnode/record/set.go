@@ -10,7 +10,7 @@ import (
 // Set is all records of a cluster. It is not changed after NewSet. The zero value has none.
 type Set struct {
 	byID map[ID]Record
-	// byNode are the IDs of the hosts that are said to be each Node, by its name.
+	// byNode are the IDs of the hosts that are recorded as each Node, by its name.
 	byNode map[string][]ID
 	// byAddress are the IDs of hosts by their addresses.
 	byAddress map[string]ID
@@ -40,7 +40,7 @@ func (s Set) RecordByID(id ID) (Record, bool) {
 	return r, ok
 }
 
-// OfNode returns the host that is a Node object. A Node that two hosts are said to be is none's.
+// OfNode returns the host that is a Node object. A Node with two recorded hosts is none's.
 func (s Set) OfNode(name string, uid types.UID) (Record, bool) {
 	if r, ok := s.RecordOfNode(name); ok && r.IsNode(name, uid) {
 		return r, true

@@ -44,7 +44,7 @@ type mirrorsJSON struct {
 	PullSecret *struct{} `json:",omitempty"`
 }
 
-// withoutSecrets returns what is kept of a cluster.
+// withoutSecrets returns the kept parts of a cluster.
 func withoutSecrets(c render.Cluster) clusterJSON {
 	kept := clusterJSON{Cluster: c, Mirrors: mirrorsJSON{Inputs: c.Mirrors}}
 	kept.Bootstrap.CA, kept.Exporter.Certificate = c.Bootstrap.CA, c.Exporter.Certificate

@@ -1,4 +1,4 @@
-// Firstlook is the first part of the demonstration: it renders a node of the example cluster and says what two changes
+// Firstlook is the first part of the demonstration: it renders a node of the example cluster and prints what two changes
 // of the cluster change on it, as wmco does. It links no client of Kubernetes, so that it is compiled within a minute
 // where nothing was compiled before. Its inputs are what wmco reads from golden/clusters (example.json, kept by its
 // test).

@@ -127,8 +127,8 @@ func isNearest(name, p string, named []string) bool {
 	})
 }
 
-// packageSentences returns the first sentence of each package comment, by folder: of the product, and below internal of what is not a part of another
-// package.
+// packageSentences returns the first sentence of each package comment, by folder: of the product, and below internal of packages that are not part of
+// another one.
 func packageSentences(tree fs.FS) (map[string]string, error) {
 	sentences := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {

@@ -49,7 +49,7 @@ func fieldsSchema(t reflect.Type, prefix string, docs []render.SettingDoc) map[s
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// describeSetting adds what is said about a setting.
+// describeSetting adds the description of a setting.
 func describeSetting(property any, name string, docs []render.SettingDoc) {
 	s, ok := property.(map[string]any)
 	for _, d := range docs {

@@ -239,7 +239,7 @@ func TestRecipesChange(t *testing.T) {
 	}
 }
 
-// TestTheAgentIsLinkedWithWhatThePackageHas: the linker says nothing about a variable that does not exist.
+// TestTheAgentIsLinkedWithWhatThePackageHas: the linker does not report a variable that does not exist.
 func TestTheAgentIsLinkedWithWhatThePackageHas(t *testing.T) {
 	o := testOptions(t)
 	o.Sources = "https://example.com/blob/v1"

@@ -50,7 +50,7 @@ func compressTo(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
 	return before.blob(), after.blob(), err
 }
 
-// meter counts and digests what is written through it.
+// meter counts and digests the bytes that are written through it.
 type meter struct {
 	io.Writer
 	digest interface{ Sum([]byte) []byte }

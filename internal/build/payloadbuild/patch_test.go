@@ -35,8 +35,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchesFitTheirModules: the lines are in the pinned source, and what is written there is Go. Modules that are not downloaded are not looked at: the
-// build says it then.
+// TestPatchesFitTheirModules: the lines are in the pinned source, and the patched text is Go. Modules that are not downloaded are not looked at: the
+// build reports it then.
 func TestPatchesFitTheirModules(t *testing.T) {
 	o := testOptions(t)
 	checked := 0

@@ -60,7 +60,7 @@ type Program struct {
 // Platform returns the platform as in linux/amd64.
 func (p Program) Platform() string { return p.OS + "/" + p.Arch }
 
-// Labels are what the image says about itself, in the terms of the OCI image specification (annotations.md).
+// Labels describe the image, in the terms of the OCI image specification (annotations.md).
 type Labels struct {
 	Version, Revision string
 	// Source is the URL of the sources. Empty is left out.

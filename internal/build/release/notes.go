@@ -45,7 +45,7 @@ func NotesOf(version, before, now string) (string, error) {
 	return Notes(version, old, after), nil
 }
 
-// Notes says how two lists differ.
+// Notes lists how two lists differ.
 func Notes(version string, before, after store.List) string {
 	old, now := byName(before), byName(after)
 	var changed, same []string
@@ -68,7 +68,7 @@ func Notes(version string, before, after store.List) string {
 	return out.String()
 }
 
-// why says what makes two executables of one name differ.
+// why returns what makes two executables of one name differ.
 func why(was, is store.Entry) string {
 	switch {
 	case was.Name == "":

@@ -67,7 +67,7 @@ func missing(set payload.Set) []string {
 	return problems
 }
 
-// bill says what is wrong with the bill of materials of an executable, if something is.
+// bill returns the problem of the bill of materials of an executable, if there is one.
 func (i Image) bill(e store.Entry) (string, error) {
 	name := filepath.Join(i.Bills, billOf(e.Name))
 	if !exists(name) {

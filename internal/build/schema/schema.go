@@ -16,8 +16,8 @@ type Schema map[string]any
 // Draft names the version of JSON schema.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Of returns the schema of a type. Objects may have more fields than it says: a later version adds some. Of a type that
-// encodes itself it says nothing. A type that holds itself is not supported.
+// Of returns the schema of a type. Objects may have more fields: a later version adds some. A type that
+// encodes itself has no schema. A type that holds itself is not supported.
 func Of(t reflect.Type) Schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():

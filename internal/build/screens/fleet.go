@@ -153,7 +153,7 @@ func annotateNode(n *corev1.Node, name string, encode func() (string, error)) er
 	return err
 }
 
-// errRefused says that the example is no longer one.
+// errRefused means that the inputs are no example any more.
 var errRefused = errors.New("the inputs are refused")
 
 // Render returns the bundles of the nodes, with other objects in place of those of the same name.
@@ -219,7 +219,7 @@ func (f *Fleet) Publish(n *corev1.Node, w layers.Wanted, turn plan.Turn) error {
 	return annotateNode(n, published.DesiredAnnotation, d.Encode)
 }
 
-// Report is what the agent of a node says since a time. A bundle that is applied is the desired one.
+// Report is the report of a node's agent since a time. A bundle that is applied is the desired one.
 func (f *Fleet) Report(n *corev1.Node, r published.Report, since time.Time) error {
 	before, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	if err != nil {
@@ -241,7 +241,7 @@ func (f *Fleet) Report(n *corev1.Node, r published.Report, since time.Time) erro
 	return annotateNode(n, published.ReportAnnotation, r.Encode)
 }
 
-// Say adds what the operator says: conditions that are False.
+// Say adds reports of the operator: conditions that are False.
 func (f *Fleet) Say(conditions ...metav1.Condition) {
 	var list []any
 	for _, c := range conditions {

@@ -108,7 +108,7 @@ func canaryRolledBack(ctx context.Context, f *Fleet) error {
 	}, f.Ago(9*time.Minute))
 }
 
-// errStatus says that a command ends in another way.
+// errStatus means that a command ends in another way.
 var errStatus = errors.New("another exit status")
 
 // Print runs a scene with a program and returns the command line and what the program prints.
@@ -173,15 +173,15 @@ func (s Scene) run(ctx context.Context, f *Fleet, program, folder string) (strin
 	}, config); err != nil {
 		return "", err
 	}
-	var out, said bytes.Buffer
+	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, s.Command...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &out, &said
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &out, &errOut
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "WMCO_")
 	}), "KUBECONFIG="+config, "XDG_CONFIG_HOME="+folder, "TZ=UTC")
 	err = cmd.Run()
 	if ended := cmd.ProcessState; ended == nil || ended.ExitCode() != s.Status {
-		return "", fmt.Errorf("running wmco %s: %w: %w\n%s%s", strings.Join(s.Command, " "), errStatus, err, out.String(), said.String())
+		return "", fmt.Errorf("running wmco %s: %w: %w\n%s%s", strings.Join(s.Command, " "), errStatus, err, out.String(), errOut.String())
 	}
 	return out.String(), nil
 }

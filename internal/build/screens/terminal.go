@@ -36,7 +36,7 @@ func Draw(command, output string, columns int) []byte {
 	fmt.Fprintf(&out, "<title>%s</title>\n", escapeXML(command))
 	out.WriteString(`<rect width="100%" height="100%" rx="8" fill="#1e1e1e"/>` + "\n")
 	out.WriteString(`<g font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="13" fill="#e0e0e0">` + "\n")
-	// Chromium reads xml:space on the text alone, not on what is around it.
+	// Chromium reads xml:space on the text alone, not on its parent.
 	for i, text := range lines {
 		if text == "" {
 			continue

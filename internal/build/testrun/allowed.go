@@ -9,7 +9,7 @@ import (
 // Allowed are the skips that do not fail a run.
 type Allowed []*regexp.Regexp
 
-// ParseAllowed reads a list of them: a regular expression for "PACKAGE TEST" in each line, a comment that says why
+// ParseAllowed reads a list of them: a regular expression for "PACKAGE TEST" in each line, a comment with the reason
 // after " # ", and lines that begin with #. A line without a reason is an error.
 func ParseAllowed(text string) (Allowed, error) {
 	var all Allowed

@@ -18,7 +18,7 @@ type failure struct {
 	output []string
 }
 
-// collected is what one go test has said. A test that passes leaves nothing but its count.
+// collected is the output of one go test. A test that passes leaves nothing but its count.
 type collected struct {
 	// running is the output of what has not ended, by name; the package itself has no test.
 	running map[testName][]string

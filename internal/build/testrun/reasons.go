@@ -15,7 +15,7 @@ var (
 	framing = regexp.MustCompile(`^\s*(=== |--- |FAIL\b|PASS\b|ok\s|exit status )`)
 )
 
-// reasonLines returns what a test has said by t.Error and the like, with the lines that belong to it.
+// reasonLines returns the output of a test by t.Error and the like, with the lines that belong to it.
 func reasonLines(output []string) []string {
 	var lines []string
 	inside := false
@@ -34,7 +34,7 @@ func reasonLines(output []string) []string {
 }
 
 // shownOf returns the part of an output that tells why a test failed: a panic from its beginning, else the end of what
-// the test said, else the end of all.
+// the test's output, else the end of all.
 func shownOf(output []string) []string {
 	for i, line := range output {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
@@ -48,7 +48,7 @@ func shownOf(output []string) []string {
 	return lines[max(0, len(lines)-shownLines):]
 }
 
-// reasonOf returns why a test was skipped: the last thing that it said.
+// reasonOf returns why a test was skipped: its last output.
 func reasonOf(output []string) string {
 	lines := reasonLines(output)
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options are what is tested.
+// Options are the tests to run.
 type Options struct {
 	// Dir is the folder of the module.
 	Dir string
@@ -28,7 +28,7 @@ type Options struct {
 	// Strict makes a skip that is not allowed a failure.
 	Strict  bool
 	Allowed Allowed
-	// Out gets what is printed.
+	// Out gets the output.
 	Out io.Writer
 }
 
@@ -101,7 +101,7 @@ func (p *printer) runTests(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// lockedWriter is written by two: what the go command itself says comes in between.
+// lockedWriter is written by two: the go command's own output comes in between.
 type lockedWriter struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -123,7 +123,7 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.o.Out, format, args...) }
 
-// goTest runs go test once, and returns what it said and its exit status. Without go vet, which takes a fifth of the
+// goTest runs go test once, and returns its output and its exit status. Without go vet, which takes a fifth of the
 // time: make lint runs it.
 func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off"}, args...)...)

@@ -58,58 +58,58 @@ func TestFine(t *testing.T) {}
 `,
 }
 
-// TestOnlyWhatPassedCounts: what failed and did not pass when it ran alone stays failed, whatever else became of it. Each failure says why, and where
-// its output is; the counts are the last line.
+// TestOnlyWhatPassedCounts: a test that failed and did not pass when it ran alone stays failed, whatever else became of it. Each failure has its
+// cause, and where its output is; the counts are the last line.
 func TestOnlyWhatPassedCounts(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		args  []string
-		again int
-		want  Result
-		ok    bool
-		says  []string
+		name   string
+		args   []string
+		again  int
+		want   Result
+		ok     bool
+		prints []string
 	}{
 		{
 			name: "all pass", args: []string{"./fine", "./whole"}, ok: true,
-			want: Result{Passed: 3, Skipped: 1, Skips: []string{"TestWithoutRoot of example/fine (needs root)"}},
-			says: []string{"ok    example/fine", "tests: 3 passed, 0 failed, 1 skipped"},
+			want:   Result{Passed: 3, Skipped: 1, Skips: []string{"TestWithoutRoot of example/fine (needs root)"}},
+			prints: []string{"ok    example/fine", "tests: 3 passed, 0 failed, 1 skipped"},
 		},
 		{
 			name: "failed", args: []string{"./flaky", "./whole"},
-			want: Result{Passed: 1, Failed: 2},
-			says: []string{"failed: TestFails/part of example/flaky", "the reason", "in two lines", "TestFails_part.log", "FAIL  example/flaky", "tests: 1 passed, 2 failed, 0 skipped"},
+			want:   Result{Passed: 1, Failed: 2},
+			prints: []string{"failed: TestFails/part of example/flaky", "the reason", "in two lines", "TestFails_part.log", "FAIL  example/flaky", "tests: 1 passed, 2 failed, 0 skipped"},
 		},
 		{
 			name: "passed", args: []string{"./flaky"}, again: 3, ok: true,
-			want: Result{Passed: 2, Again: []string{"TestFails of example/flaky"}},
-			says: []string{"failed once, and passed alone: TestFails of example/flaky", "tests: 2 passed, 0 failed, 0 skipped"},
+			want:   Result{Passed: 2, Again: []string{"TestFails of example/flaky"}},
+			prints: []string{"failed once, and passed alone: TestFails of example/flaky", "tests: 2 passed, 0 failed, 0 skipped"},
 		},
 		{
 			name: "skipped", args: []string{"./flaky"}, again: 3, want: Result{Failed: 2},
-			says: []string{"skipped the second time: the test stays failed", "tests: 0 passed, 2 failed, 0 skipped"},
+			prints: []string{"skipped the second time: the test stays failed", "tests: 0 passed, 2 failed, 0 skipped"},
 		},
 		{
 			name: "whole", args: []string{"./whole"}, again: 3, want: Result{Passed: 1},
-			says: []string{"failed: example/whole", "a process is left", "a package failed without a failed test"},
+			prints: []string{"failed: example/whole", "a process is left", "a package failed without a failed test"},
 		},
 		{
 			name: "panic", args: []string{"./whole"}, want: Result{Failed: 1},
-			says: []string{"failed: TestPanics of example/whole", "panic: broken"},
+			prints: []string{"failed: TestPanics of example/whole", "panic: broken"},
 		},
 		{
 			name: "a file is left", args: []string{"./leaves"}, want: Result{Passed: 1},
-			says: []string{"left by a test: " + os.TempDir(), "/forgotten"},
+			prints: []string{"left by a test: " + os.TempDir(), "/forgotten"},
 		},
 		{
 			name: "a process is left", args: []string{"./leaves"}, want: Result{Passed: 1},
-			says: []string{"left by a test: process ", ": sleep 3600"},
+			prints: []string{"left by a test: process ", ": sleep 3600"},
 		},
 		{
 			name: "nothing is left", args: []string{"./leaves"}, ok: true, want: Result{Passed: 1},
 		},
 		{
 			name: "no package", args: []string{"./nowhere"}, again: 3, want: Result{},
-			says: []string{"nowhere"},
+			prints: []string{"nowhere"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestOnlyWhatPassedCounts(t *testing.T) {
 			if strings.Contains(out.String(), "noise") {
 				t.Errorf("it prints logs:\n%s", &out)
 			}
-			for _, text := range c.says {
+			for _, text := range c.prints {
 				if !strings.Contains(out.String(), text) {
 					t.Errorf("it does not say %q:\n%s", text, &out)
 				}

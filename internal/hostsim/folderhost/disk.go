@@ -24,7 +24,7 @@ var (
 	folderModes = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o755, bundle.AccessAdmins: 0o700}
 )
 
-// foreign is the bit in the mode of what somebody else than the administrators owns.
+// foreign is the bit in the mode of files that are not owned by the administrators.
 const foreign = fs.ModeSticky
 
 // disk is the simulation.Disk in the folder driveFolder of the tree.

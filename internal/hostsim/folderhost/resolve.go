@@ -10,9 +10,9 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// place is what is at a Windows path.
+// place is the entry at a Windows path.
 type place struct {
-	// rel is the path below the root of the host, in the case of what is there. It is empty if its folder does not
+	// rel is the path below the root of the host, in the case of the entry. It is empty if its folder does not
 	// exist.
 	rel string
 	// info is nil if nothing is there.
@@ -31,7 +31,7 @@ func (p place) kind() plan.FileKind {
 	return plan.FileOther
 }
 
-// resolver finds what is at paths, element by element, without regard to case and without following links. It remembers
+// resolver finds the entries at paths, element by element, without regard to case and without following links. It remembers
 // folders, so each operation needs a new one.
 type resolver struct {
 	tree    *os.Root
@@ -63,7 +63,7 @@ func (r *resolver) close() {
 	}
 }
 
-// find returns what is at a path of a simulation.Disk.
+// find returns the entry at a path of a simulation.Disk.
 func (r *resolver) find(path string) (place, error) {
 	if path == simulation.Drive {
 		info, err := r.tree.Lstat(driveFolder)

@@ -74,7 +74,7 @@ func killStride() int {
 }
 
 // TestASelfTestThatIsKilledAtAnyStepLeavesNothing ends the process after some steps (killStride) of each clause that changes the host, and once more
-// while the next run removes what is left. What a clause does at its end is not done.
+// while the next run removes the leftovers. The end of a clause is not done.
 func TestASelfTestThatIsKilledAtAnyStepLeavesNothing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -11,11 +11,11 @@ import (
 	"wmco/preflight"
 )
 
-// FileSystem is the file beside the drive of a simulated host that says what is not as on a healthy Windows: fields of
+// FileSystem is the file beside the drive of a simulated host with the differences to a healthy Windows: fields of
 // preflight.Machine.
 const FileSystem = "windows.json"
 
-// System is what the Windows of the host in a folder says of itself.
+// System is the Windows of the host in a folder, as preflight asks it.
 type System string
 
 // Machine implements collect.System. Without a file, the host is a healthy Windows Server.

@@ -13,9 +13,9 @@ import (
 func TestSplitCommandLine(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		says string
-		line string
-		want []string
+		sentence string
+		line     string
+		want     []string
 	}{
 		{"nothing is no command", ``, nil},
 		{"a program alone", `C:\k\a.exe`, []string{`C:\k\a.exe`}},
@@ -34,7 +34,7 @@ func TestSplitCommandLine(t *testing.T) {
 		{"backslashes at the end are themselves", `a.exe b\\`, []string{"a.exe", `b\\`}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.says, func(t *testing.T) {
+		t.Run(tt.sentence, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tt.want, SplitCommandLine(tt.line)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -19,9 +19,9 @@ type Disk interface {
 
 // DiskReader reads a Disk.
 type DiskReader interface {
-	// Stat returns what is at each of the paths, in their order.
+	// Stat returns the entry at each of the paths, in their order.
 	Stat(paths []string) ([]plan.FileInfo, error)
-	// List returns what is in a folder, sorted by name. A missing folder is empty.
+	// List returns the entries of a folder, sorted by name. A missing folder is empty.
 	List(folder string) ([]plan.FileInfo, error)
 	// Open opens an existing file. Replacing and removing the file do not affect the reader.
 	Open(path string) (io.ReadCloser, error)

@@ -1,5 +1,5 @@
 // Package simulation is a Windows host without Windows: files, a service control manager, settings and health that
-// behave as Windows documents. A Script says what goes wrong on it. It never runs a program and never reads a clock of
+// behave as Windows documents. A Script has the faults. It never runs a program and never reads a clock of
 // its own. It keeps nothing in memory: State and files are in a Storage, one Save for each step, so that a cut leaves
 // what it leaves on a real host.
 //

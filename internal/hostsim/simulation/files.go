@@ -200,7 +200,7 @@ func (h *Host) state(ctx context.Context) (*State, error) {
 	return now, err
 }
 
-// target returns what is at a path at which something of a kind is to be made, or why it cannot be made there.
+// target returns the entry at a path at which something of a kind is to be made, or why it cannot be made there.
 func (h *Host) target(s *State, path string, kind plan.FileKind) (plan.FileInfo, error) {
 	if err := s.Script.Refuses(path); err != nil {
 		return plan.FileInfo{}, err
@@ -219,7 +219,7 @@ func (h *Host) target(s *State, path string, kind plan.FileKind) (plan.FileInfo,
 	return infos[1], nil
 }
 
-// pair returns a file and what is at a second path, which is to become a copy or a name of the file.
+// pair returns a file and the entry at a second path, which is to become a copy or a name of the file.
 func (h *Host) pair(s *State, path, second string) (file, there plan.FileInfo, err error) {
 	file, err = statOne(h.Storage.Files, path)
 	switch {
@@ -237,7 +237,7 @@ func (h *Host) pair(s *State, path, second string) (file, there plan.FileInfo, e
 	return file, there, err
 }
 
-// newFile is a file that replaces what is at its path.
+// newFile is a file that replaces the entry at its path.
 type newFile struct {
 	path    string
 	access  bundle.Access

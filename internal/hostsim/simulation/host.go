@@ -18,7 +18,7 @@ import (
 type Host struct {
 	// Storage is used by the operations of the host.
 	Storage Storage
-	// Own is used for what Windows does by itself and for what other programs do. It may be the same as Storage.
+	// Own is used for actions of Windows itself and of other programs. It may be the same as Storage.
 	Own Storage
 	// Now is the clock by which the host boots.
 	Now func() time.Time

@@ -10,19 +10,19 @@ import (
 	"wmco/bundle"
 )
 
-// Live is what a program that really runs in place of a service's says about itself. A service without it does what the
-// Script says.
+// Live is the report of a program that really runs in place of a service's. A service without it follows the
+// Script.
 type Live struct {
-	// Process is the one that says so: nothing is known about a later one.
+	// Process is the one that reported: nothing is known about a later one.
 	Process Process `json:"process"`
-	// Ended is true for a process that has ended by itself.
+	// Ended is true for a process that has ended without a stop.
 	Ended bool `json:"ended,omitempty"`
 	// Targets are the targets of probes that only this program answers, Answers those that it answers now.
 	Targets []string `json:"targets,omitempty"`
 	Answers []string `json:"answers,omitempty"`
 }
 
-// ended reports whether the program of a running service has ended by itself.
+// ended reports whether the program of a running service has ended without a stop.
 func (s *State) ended(key string, svc Service) bool {
 	live, ok := s.Live[key]
 	return ok && live.Ended && s.runsAs(key, live.Process) && svc.Status == plan.ServiceRunning

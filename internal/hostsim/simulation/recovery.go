@@ -6,7 +6,7 @@ import (
 	"wmco/applier/plan"
 )
 
-// CrashService ends the process of a running service without warning. Where its recovery says so, the service control
+// CrashService ends the process of a running service without warning. Where its recovery asks for it, the service control
 // manager will start it again some time after that: RunRecovery is that time.
 func (h *Host) CrashService(ctx context.Context, name string) error {
 	return h.Edit(ctx, func(s *State) {
@@ -19,7 +19,7 @@ func (h *Host) CrashService(ctx context.Context, name string) error {
 	})
 }
 
-// RunRecovery does what is due after CrashService. The service gets what is configured at this moment; neither a stop
+// RunRecovery does the recovery after CrashService. The service gets its configuration of this moment; neither a stop
 // nor another configuration in between ends the wait. Starting a service that runs, or is disabled or deleted by then,
 // fails, and is not tried again (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-sc_action; event 7032 of the
 // service control manager names the error).

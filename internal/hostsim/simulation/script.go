@@ -141,7 +141,7 @@ func (s Script) Refuses(path string) error {
 	return nil
 }
 
-// RefusesRemoval returns why removing what is at path fails, nil if it does not.
+// RefusesRemoval returns why removing the entry at path fails, nil if it does not.
 func (s Script) RefusesRemoval(path string) error {
 	if s.Locks(path) {
 		return &applier.FileError{Path: path, Reason: applier.FileLocked, Err: ErrSharingViolation}

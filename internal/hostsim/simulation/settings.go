@@ -119,7 +119,7 @@ func setAuthorizedKey(s *State, x plan.Setting) error {
 	return nil
 }
 
-// switchFeature turns a feature on or off with the next boot. A return to what is in effect takes effect at once.
+// switchFeature turns a feature on or off with the next boot. A return to the present state takes effect at once.
 func switchFeature(s *State, x plan.Setting) error {
 	now := readKept(s, plan.Setting{Kind: x.Kind, Name: x.Name})
 	inEffect := now.Present != now.Pending

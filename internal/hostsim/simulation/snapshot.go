@@ -22,7 +22,7 @@ type Snapshot struct {
 	Boot                                int
 }
 
-// FileSnapshot is what is at a path.
+// FileSnapshot is the entry at a path.
 type FileSnapshot struct {
 	Kind   plan.FileKind
 	Access bundle.Access
@@ -53,7 +53,7 @@ func (h *Host) Snapshot(ctx context.Context) (Snapshot, error) {
 	return snap, err
 }
 
-// addFiles adds what is in a folder and in the folders in it.
+// addFiles adds the entries of a folder and of the folders in it.
 func addFiles(d DiskReader, folder string, files map[string]FileSnapshot) error {
 	infos, err := d.List(folder)
 	if err != nil {

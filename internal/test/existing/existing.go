@@ -4,7 +4,7 @@
 //
 //	fact: a path, a service or an annotation, and the line of its source in each generation --Of--> Furnishing of one generation
 //
-// Each line names the place in github.com/openshift/windows-machine-config-operator that says so. Values are composed
+// Each line names its place in github.com/openshift/windows-machine-config-operator. Values are composed
 // of the constants there.
 package existing
 
@@ -50,7 +50,7 @@ type fact struct {
 	lines lines
 }
 
-// factPlace returns where a generation says it, empty if it does not.
+// factPlace returns where a generation has it, empty if it does not.
 func (f fact) factPlace(generation int) string {
 	if f.lines[generation] == 0 {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEachGenerationHasItsPlaces: whatever is said about a generation names its source, once for each thing, and what has to be there is.
+// TestEachGenerationHasItsPlaces: each fact of a generation names its source, once for each thing, and required facts are there.
 func TestEachGenerationHasItsPlaces(t *testing.T) {
 	place := regexp.MustCompile(`^[a-z_/]+\.go:[1-9][0-9]*$`)
 	if len(Generations()) != len(lines{}) {

@@ -30,7 +30,7 @@ func TestTheClockIsSet(t *testing.T) {
 	}
 }
 
-// TestAClockGoesOn by itself and as it is moved on, until the context ends.
+// TestAClockGoesOn alone and as it is moved on, until the context ends.
 func TestAClockGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -1,8 +1,8 @@
 // Package faults gives a client of the API server the bad days that API servers have, and a clock that is set: what
 // tests of the operator run it through.
 //
-//	client --RoundTrip--> Network: as the Fault that is set says --> API server
-//	client --Now--> Network: the wall clock, as the Fault says
+//	client --RoundTrip--> Network: as the present Fault --> API server
+//	client --Now--> Network: the wall clock, as the Fault sets it
 //
 // Requests for Leases and Events pass: they are no work of the operator, and a lost Lease is a case of its own.
 //
@@ -129,7 +129,7 @@ func (n *Network) Set(f Fault) int64 {
 	n.fault.Store(f)
 	hits := n.hits.Swap(0)
 	if f == SkewedClock {
-		n.hits.Add(1) // at once; what is short may not look at it
+		n.hits.Add(1) // at once; a short fault may not look at it
 	}
 	if cutsWatches(f) {
 		go n.cutWatches(f)
@@ -265,7 +265,7 @@ func (n *Network) serverError() int {
 	return all[n.randomNumber(len(all))]
 }
 
-// answerFault is what an API server says without having done anything.
+// answerFault is the answer of an API server that has not done anything.
 func (t transport) answerFault(r *http.Request, code int) *http.Response {
 	t.hits.Add(1)
 	status := &metav1.Status{

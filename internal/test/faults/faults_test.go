@@ -119,7 +119,7 @@ func TestWatchesEnd(t *testing.T) {
 	}
 }
 
-// TestClientsUnderstandTheAnswers: client-go takes what is answered for what an API server says.
+// TestClientsUnderstandTheAnswers: client-go takes the answers for those of an API server.
 func TestClientsUnderstandTheAnswers(t *testing.T) {
 	for code, is := range map[int]func(error) bool{
 		http.StatusTooManyRequests: apierrors.IsTooManyRequests, http.StatusGone: apierrors.IsResourceExpired, http.StatusServiceUnavailable: apierrors.IsServiceUnavailable,

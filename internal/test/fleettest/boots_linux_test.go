@@ -101,7 +101,7 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 }
 
 // checkBootsForWindows: Windows of two hosts waits for a boot, and the settings ask the operator to see to it. One node after the other is drained, boots once
-// and is given back. One that says the same again boots no second time in the next hours.
+// and is given back. One that reports the same again boots no second time in the next hours.
 func (f *fleet) checkBootsForWindows(t *testing.T) {
 	o, r := f.watch(t), f.read(t)
 	waiting := f.machines[:2]
@@ -111,7 +111,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 		must(t, m.StopService(t.Context(), bundle.AgentService))
 		must(t, m.StartService(t.Context(), bundle.AgentService))
 	}
-	says := func(m *machine) []bundle.BootReason {
+	bootReasons := func(m *machine) []bundle.BootReason {
 		report, err := published.DecodeReport(f.node(t, m.name).Annotations[published.ReportAnnotation])
 		if err != nil || report.Facts == nil {
 			return nil
@@ -126,7 +126,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 		return value
 	}
 	wait(waiting[0], bundle.BootForUpdates)
-	eventually(t, "the report of a host whose Windows waits", func() bool { return len(says(waiting[0])) == 1 })
+	eventually(t, "the report of a host whose Windows waits", func() bool { return len(bootReasons(waiting[0])) == 1 })
 	f.rest(t)
 	if n := waiting[0].Boots() - r.machines[waiting[0].name].Boots; n != 0 {
 		t.Fatalf("%d boots, and the settings ask for a report", n)
@@ -136,7 +136,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	eventually(t, "two nodes that have booted and are given back", func() bool {
 		return !slices.ContainsFunc(waiting, func(m *machine) bool {
 			n := f.node(t, m.name)
-			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !observer.IsCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
+			return m.Boots() != r.machines[m.name].Boots+1 || len(bootReasons(m)) > 0 || !observer.IsCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
 		})
 	})
 	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
@@ -146,10 +146,10 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 		t.Errorf("the events are %q", notes)
 	}
 	wait(waiting[0], bundle.BootForUpdates)
-	eventually(t, "the report of a host whose Windows waits again", func() bool { return len(says(waiting[0])) == 1 })
+	eventually(t, "the report of a host whose Windows waits again", func() bool { return len(bootReasons(waiting[0])) == 1 })
 	f.rest(t)
 	if out := f.wmco(t, "status", waiting[0].name); !strings.Contains(out, "after the last boot") {
-		t.Errorf("wmco status says\n%s", out)
+		t.Errorf("wmco status prints\n%s", out)
 	}
 	for _, m := range f.machines {
 		if got := policy(m); got != bundle.UpdatesNotInstalled {
@@ -171,7 +171,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	}
 }
 
-// hasBooted reports whether the agent of a node says that it has booted as asked, and the node is given back.
+// hasBooted reports whether the agent of a node reports the requested boot, and the node is given back.
 func (f *fleet) hasBooted(t *testing.T, m *machine) bool {
 	t.Helper()
 	n := f.node(t, m.name)

@@ -80,7 +80,7 @@ func publishedAll() map[string]int {
 	return map[string]int{"create secrets": 1, "update roles.rbac.authorization.k8s.io": 2, "patch nodes": size + 1, "patch secrets": 1, "delete secrets": 1, "create events.events.k8s.io": 2}
 }
 
-// warnedAll are those for inputs with a new warning, here that a mirror of a part of a registry is asked for all of it: an event says it.
+// warnedAll are those for inputs with a new warning, here that a mirror of a part of a registry is asked for all of it: an event has it.
 func warnedAll() map[string]int {
 	all := publishedAll()
 	all["create events.events.k8s.io"]++
@@ -209,7 +209,7 @@ func kubeletChanges() []change {
 			apply: func(t *testing.T, f *fleet) {
 				f.renderConfig(t, "rendered-worker-external", "--cloud-provider=", "--cloud-provider=external")
 			},
-			// The flags of a kubelet are in the layer of its node, which stands on the Node: no Secret changes.
+			// The flags of a kubelet are in the layer of its node, which is on the Node: no Secret changes.
 			want: effects{Operator: map[string]int{"patch nodes": size + 2, "create events.events.k8s.io": 2}, Agents: begun(), Node: nodeEffects{
 				Services: slices.Concat(stopped, each("put", "kubelet"), started), Starts: starts,
 			}},

@@ -16,7 +16,7 @@ import (
 )
 
 // checkCosts changes a mirror set and the proxy, and counts what docs/scale.md compares with the existing operator: neither drains a node,
-// boots a host, or makes a Node NotReady. Nobody can log in to these machines: TestFleet counts logins.
+// boots a host, or makes a Node NotReady. These machines have no SSH server: TestFleet counts logins.
 func (s *storm) checkCosts(t *testing.T) {
 	if os.Getenv(fleetVariable) == "" {
 		t.Skip("TestFleet checks this for five machines; make ci-full has 30")

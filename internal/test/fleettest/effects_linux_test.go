@@ -80,7 +80,7 @@ func (f *fleet) followed(t *testing.T, r reading) {
 		left = nil
 		for _, n := range nodes {
 			if now[n.Name] == r.bundles[n.Name] || !observer.IsCurrent(n) {
-				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, says %s", n.Name, now[n.Name] != r.bundles[n.Name], observer.IsReady(n), n.Annotations[published.ReportAnnotation]))
+				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, reports %s", n.Name, now[n.Name] != r.bundles[n.Name], observer.IsReady(n), n.Annotations[published.ReportAnnotation]))
 			}
 		}
 		return len(left) == 0 && len(nodes) == len(f.machines)
@@ -129,7 +129,7 @@ func (f *fleet) writes(t *testing.T, r reading) effects {
 	return got
 }
 
-// withoutRetries returns the counts without what may have been sent again: a third of what is wanted of a kind, and one at least.
+// withoutRetries returns the counts without possible retries: a third of the wanted count of a kind, and one at least.
 func withoutRetries(got, want map[string]int) map[string]int {
 	counts := maps.Clone(got)
 	for kind, n := range want {
@@ -154,7 +154,7 @@ func what(q controlplane.Request) string {
 	return text
 }
 
-// logins is how often somebody has logged in.
+// logins is the number of logins.
 func (m *machine) logins(t *testing.T) int {
 	t.Helper()
 	if m.server == nil {

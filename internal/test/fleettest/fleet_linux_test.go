@@ -52,7 +52,7 @@ type fleet struct {
 	// identity is the file of the private key for all machines.
 	identity string
 	signer   ssh.Signer
-	// stop ends the operator, ended is how often it has ended by itself.
+	// stop ends the operator, ended is how often it has ended without a stop.
 	stop  func()
 	ended atomic.Int32
 	// environment is that of operators that live.
@@ -70,7 +70,7 @@ type fleet struct {
 // machine is a simulated machine, and a Machine of the cluster.
 type machine struct {
 	*simnode.Machine
-	// server is what it is behind; nil for one in memory, which nobody can log in to.
+	// server is the SSH server in front of it; nil for one in memory, which has none.
 	server        *sshd.Server
 	name, address string
 }
@@ -99,7 +99,7 @@ func prepare(t *testing.T) *fleet {
 	f.Client, f.since = server.Client(t), len(f.requests(t))
 	must(t, cluster.Connect(t.Context(), f.plane.Config, f.plane.ClientCA()))
 	t.Cleanup(func() { f.remove(t) })
-	// Canaries are not observed: what they prove here is said by the node agents.
+	// Canaries are not observed: the node agents report what they prove here.
 	f.settings(t, `{rollout: {settle: 0s}}`)
 	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, f.plane.Config, logs(), nil) })
 	background(t, func(ctx context.Context) error { return cluster.Network(ctx, f.plane.Config, logs()) })
@@ -202,13 +202,13 @@ func (f *fleet) node(t *testing.T, name string) *corev1.Node {
 	return &n
 }
 
-// bundles returns the digests of what is published for each node.
+// bundles returns the digests of each node's published bundle.
 func (f *fleet) bundles(t *testing.T) map[string]bundle.Digest {
 	t.Helper()
 	return desiredBundles(f.nodes(t))
 }
 
-// desiredBundles returns the digests of what is published for the nodes.
+// desiredBundles returns the digests of the nodes' published bundles.
 func desiredBundles(nodes []corev1.Node) map[string]bundle.Digest {
 	all := map[string]bundle.Digest{}
 	for _, n := range nodes {

@@ -61,11 +61,11 @@ func diff(t *testing.T, kubeconfig string, status int, args ...string) predicted
 	cmd := exec.CommandContext(t.Context(), programs.Command, slices.Concat([]string{"diff", "--from", "cluster", "--against", "cluster", "-o", "json"}, args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.Dir = t.TempDir() // a folder named cluster would win over the word
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || cmd.ProcessState.ExitCode() != status {
-		t.Fatalf("%v\n%s%s", err, out.String(), said.String())
+		t.Fatalf("%v\n%s%s", err, out.String(), errOut.String())
 	}
 	var got struct{ Rollout predicted }
 	must(t, json.Unmarshal(out.Bytes(), &got))

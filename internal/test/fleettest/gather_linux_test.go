@@ -14,7 +14,7 @@ import (
 )
 
 // checkGather collects the cluster, reads the folder back, and looks for the values of every Secret that the cluster has. The machines
-// have no kubelet to ask for logs: the folder says so.
+// have no kubelet to ask for logs: the folder notes that.
 func (f *fleet) checkGather(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "must-gather")
 	f.runs(t, "gather", "--out", dir)

@@ -59,7 +59,7 @@ func (m connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	case m.lag > 0 && r.URL.Query().Get("watch") != "":
 		answer.Body = newLate(answer.Body, m.lag)
 	case counts && answer.StatusCode < http.StatusBadRequest && m.left.Add(-1) == 0:
-		_ = answer.Body.Close() // nobody reads it
+		_ = answer.Body.Close() // it is not read
 		what := r.Method + " " + r.URL.Path
 		m.last.Store(&what)
 		m.kill()
@@ -153,7 +153,7 @@ func (f *fleet) live(t *testing.T, writes int, lag time.Duration) *life {
 	}
 	go func() {
 		defer close(l.ended)
-		for ctx.Err() == nil { // a Deployment starts one again that ends by itself
+		for ctx.Err() == nil { // a Deployment restarts one that has ended
 			if err := controller.Run(ctx, o); ctx.Err() == nil {
 				logs().Warn("the operator ended", "error", err)
 				time.Sleep(time.Second)
@@ -171,7 +171,7 @@ func (l *life) end() {
 	<-l.ended
 }
 
-// storm runs one operator after the other until all is done. Each is killed after as many writes as writes says for it; 0 is never. It
+// storm runs one operator after the other until all is done. Each is killed after as many writes as writes returns for it; 0 is never. It
 // returns the number of kills.
 func (f *fleet) storm(t *testing.T, o *observer.Observer, writes func(life int) int, done func() bool) int {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"wmco/internal/test/simnode/cluster"
 )
 
-// newMemoryFleet joins machines in memory, many in this process. Nobody can log in to them, and their time limits are a tenth of the real
+// newMemoryFleet joins machines in memory, many in this process. They have no SSH servers, and their time limits are a tenth of the real
 // ones.
 func newMemoryFleet(t *testing.T, n int) *fleet {
 	t.Helper()
@@ -35,7 +35,7 @@ func newMemoryFleet(t *testing.T, n int) *fleet {
 	return f
 }
 
-// digestKey is the key of the operator's digests, made here if there is no operator yet: what is applied before is then not applied again.
+// digestKey is the key of the operator's digests, made here if there is no operator yet: bundles applied before are then not applied again.
 func (f *fleet) digestKey(t *testing.T) bundle.Key {
 	t.Helper()
 	s := secret(gather.OperatorNamespace, "windows-digest-key")

@@ -28,7 +28,7 @@ const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":win
 // version is what the operator writes on a Node that has joined.
 const version = "fleettest"
 
-// operate runs the operator until f.stop or the end of the test. Like a Deployment, it starts one that has ended by itself.
+// operate runs the operator until f.stop or the end of the test. Like a Deployment, it restarts one that has ended.
 func (f *fleet) operate(t *testing.T, reach func(*hosts.Login) *hosts.Hosts) {
 	t.Helper()
 	config := rest.CopyConfig(f.plane.Config)

@@ -24,7 +24,7 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// checkSilence: somebody has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH, and
+// checkSilence: a user has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH, and
 // reaches no other host. While the host cannot be reached, the kubelet's signs of life cause no more attempts.
 func (f *fleet) checkSilence(t *testing.T) {
 	f.stop()

@@ -136,7 +136,7 @@ func (s *storm) renew(t *testing.T) {
 	s.live(t, 0, 0)
 }
 
-// writes says after how many writes each operator is killed.
+// writes returns after how many writes each operator is killed.
 func (s *storm) writes(life int) int {
 	switch {
 	case s.kills == everyWrite:
@@ -360,28 +360,28 @@ func (s *storm) turn(t *testing.T, node string, change func(*windowsnode.Rollout
 	s.edit(t, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, published.RolloutAnnotation, quoted))
 }
 
-// rolledOut is what the operator says about the rollout in its status.
+// rolledOut is the operator's condition about the rollout.
 func (s *storm) rolledOut(t *testing.T) metav1.Condition {
 	t.Helper()
 	u := object(status.Group+"/"+status.Version, status.Kind, gather.OperatorNamespace, status.Name)
 	must(t, s.Get(t.Context(), client.ObjectKeyFromObject(u), u))
 	data, err := u.MarshalJSON()
 	must(t, err)
-	said, err := status.Decode(data)
+	decoded, err := status.Decode(data)
 	must(t, err)
-	i := slices.IndexFunc(said.Conditions, func(c metav1.Condition) bool { return c.Type == status.RolledOut })
+	i := slices.IndexFunc(decoded.Conditions, func(c metav1.Condition) bool { return c.Type == status.RolledOut })
 	if i < 0 {
 		return metav1.Condition{}
 	}
-	return said.Conditions[i]
+	return decoded.Conditions[i]
 }
 
-// eventuallySaid waits until the operator says something about the rollout in its status.
+// eventuallySaid waits until the operator's status has something about the rollout.
 func (s *storm) eventuallySaid(t *testing.T, what string, is func(metav1.Condition) bool) {
 	t.Helper()
 	var last metav1.Condition
 	if err := testenv.Eventually(t.Context(), what+" in the status", func() bool { last = s.rolledOut(t); return is(last) }); err != nil {
-		t.Fatalf("%v; it says %s: %s", err, last.Reason, last.Message)
+		t.Fatalf("%v; the condition is %s: %s", err, last.Reason, last.Message)
 	}
 }
 
@@ -435,7 +435,7 @@ func (s *storm) checkStuck(t *testing.T) {
 		return c.Reason == status.ReasonStopped && strings.Contains(c.Message, lost.name)
 	})
 
-	// Somebody finds both.
+	// A user finds both.
 	must(t, s.Delete(t.Context(), budget))
 	lost.StickOff(false)
 	must(t, lost.PowerOn())
@@ -495,6 +495,6 @@ func (s *storm) checkBadSetting(t *testing.T) {
 		}
 	}
 	if len(s.fleetNotes(t, steps.EventRolloutResumed))+len(s.fleetNotes(t, steps.EventRolloutDone)) == 0 {
-		t.Error("no event says that the rollout went on")
+		t.Error("no event shows that the rollout went on")
 	}
 }

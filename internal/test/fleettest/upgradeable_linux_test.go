@@ -112,10 +112,10 @@ func TestOLMDoesNotReplaceTheOperatorBetweenCanaryAndRest(t *testing.T) {
 		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !observer.IsCurrent(n) })
 	})
 	f.rest(t)
-	says := func(status string) func() bool {
+	isUpgradeable := func(status string) func() bool {
 		return func() bool { all := u.all(); return len(all) > 0 && all[len(all)-1].status == status }
 	}
-	eventually(t, "that an upgrade is safe", says("True"))
+	eventually(t, "that an upgrade is safe", isUpgradeable("True"))
 	r := f.read(t)
 	u.begin(r.bundles)
 
@@ -147,7 +147,7 @@ func TestOLMDoesNotReplaceTheOperatorBetweenCanaryAndRest(t *testing.T) {
 		must(t, m.StartService(t.Context(), bundle.AgentService))
 	}
 	f.followed(t, r)
-	eventually(t, "that an upgrade is safe again", says("True"))
+	eventually(t, "that an upgrade is safe again", isUpgradeable("True"))
 	told := u.all()[1:]
 	if len(told) != 2 || told[0].status != "False" || told[1].status != "True" {
 		t.Fatalf("OLM was told %+v", told)

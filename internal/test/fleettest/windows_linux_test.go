@@ -16,8 +16,8 @@ import (
 	"wmco/internal/test/observer"
 )
 
-// TestAChangeWaitsForItsWindow: a change that restarts services waits while no window is open, and the condition says when the next one opens. What restarts
-// nothing does not wait. When a window opens, the nodes follow.
+// TestAChangeWaitsForItsWindow: a change that restarts services waits while no window is open, and the condition has the time of the next one. A
+// change that restarts nothing does not wait. When a window opens, the nodes follow.
 func TestAChangeWaitsForItsWindow(t *testing.T) {
 	f := newMemoryFleet(t, 2)
 	server.Load(t, filepath.Join("..", "..", "..", "deploy", "crd"))
@@ -38,7 +38,7 @@ func TestAChangeWaitsForItsWindow(t *testing.T) {
 
 	r = f.read(t)
 	f.settings(t, `{`+closed+`, kubelet: {maxPods: 99}}`)
-	says := func() string {
+	rolloutText := func() string {
 		o := object(status.Group+"/"+status.Version, status.Kind, gather.OperatorNamespace, status.Name)
 		if err := f.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			return err.Error()
@@ -54,7 +54,7 @@ func TestAChangeWaitsForItsWindow(t *testing.T) {
 	}
 	eventually(t, "when the next window opens", func() bool {
 		// 29 February at three in Berlin.
-		return strings.Contains(says(), "a change with impact restart waits for rollout.windows: the next one opens at 20") && strings.Contains(says(), "-02-29T02:00:00Z")
+		return strings.Contains(rolloutText(), "a change with impact restart waits for rollout.windows: the next one opens at 20") && strings.Contains(rolloutText(), "-02-29T02:00:00Z")
 	})
 	f.rendered(t)
 	if now := f.bundles(t); !maps.Equal(now, r.bundles) {

@@ -80,8 +80,8 @@ func (w *world) recordOf(address string) record.Record {
 	return r
 }
 
-// TestANodeIsAdoptedByAnAnnotation: the plan is said before anything is changed, the node is drained because its containerd is exchanged, and it is
-// removed later as one that has joined.
+// TestANodeIsAdoptedByAnAnnotation: the plan is reported before anything is changed, the node is drained because its containerd is exchanged, and it
+// is removed later as one that has joined.
 func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	w := newWorld(t)
 	w.existingNodes(map[string]string{"instance-a": "192.0.2.81", "instance-b": "192.0.2.82"}, "instance-a")
@@ -146,7 +146,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	}
 }
 
-// TestAnAdoptionWithoutADrain: where only the agent and a service differ, no pod is evicted, and what is right is not restarted.
+// TestAnAdoptionWithoutADrain: where only the agent and a service differ, no pod is evicted, and unchanged services are not restarted.
 func TestAnAdoptionWithoutADrain(t *testing.T) {
 	w := newWorld(t)
 	w.existingNodes(map[string]string{"instance-c": "192.0.2.83"})
@@ -184,7 +184,7 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	}
 }
 
-// TestAHostWithAnotherKeyThanThePinnedOneIsNotAdopted: it says what to do, and goes on when that was done.
+// TestAHostWithAnotherKeyThanThePinnedOneIsNotAdopted: the message has the fix, and the adoption goes on when that was done.
 func TestAHostWithAnotherKeyThanThePinnedOneIsNotAdopted(t *testing.T) {
 	w := newWorld(t)
 	w.existingNodes(map[string]string{"instance-d": "192.0.2.84"})

@@ -75,7 +75,7 @@ func (s stolen) claim(addresses ...string) {
 	s.patch(map[string]any{"status": map[string]any{"addresses": list}}, true)
 }
 
-// forget removes what the Node says of its version and of its bundle: the annotations, and the condition that its agent writes. Without
+// forget removes the Node's version and bundle: the annotations, and the condition that its agent writes. Without
 // that condition, the host of a Node that has not joined gets its bundle over SSH.
 func (s stolen) forget() {
 	s.w.t.Helper()
@@ -133,7 +133,7 @@ func (w *world) machineID(name string) record.ID {
 	return record.OfMachine(o.UID)
 }
 
-// TestANodeCannotHaveAnotherHostRemoved: whom a removal reaches is in the operator's record. What the Node says about itself names another
+// TestANodeCannotHaveAnotherHostRemoved: whom a removal reaches is in the operator's record. The Node's annotations name another
 // Machine's host, or one with an entry.
 func TestANodeCannotHaveAnotherHostRemoved(t *testing.T) {
 	w := newWorld(t)
@@ -163,7 +163,7 @@ func TestANodeCannotHaveAnotherHostRemoved(t *testing.T) {
 		t.Error("the Node of an instance that has an entry is gone")
 	}
 
-	// Its own entry goes: only its own host is removed, whatever it says.
+	// Its own entry goes: only its own host is removed, whatever it claims.
 	evil.annotate(map[string]any{configure.InstanceAnnotation: "192.0.2.82", node.RemoveAnnotation: nil})
 	must(t, w.machines["aaa-attacker"].PowerOn())
 	w.removeEntry("192.0.2.81")
@@ -192,7 +192,7 @@ func TestANodeCannotTakeAnotherHost(t *testing.T) {
 	evil.annotate(map[string]any{configure.InstanceAnnotation: "192.0.2.88"})
 	evil.forget()
 	w.awaitReconciled("aaa-attacker")
-	// Until a host has joined of which it says nothing, its bundle would have reached the others.
+	// Until a host has joined that it does not name, its bundle would have reached the others.
 	w.addEntry("192.0.2.91")
 	w.allJoin([]string{"instance-other"})
 	ofMachine()
@@ -265,7 +265,7 @@ func (w *world) awaitJudged(name string) {
 	}
 }
 
-// TestAHostThatIsAnotherNodeIsNotChanged: before each write the host says under its pinned key which Node it is. Here it was renamed, as if
+// TestAHostThatIsAnotherNodeIsNotChanged: before each write the host states under its pinned key which Node it is. Here it was renamed, as if
 // another computer had its address and its key.
 func TestAHostThatIsAnotherNodeIsNotChanged(t *testing.T) {
 	w := newWorld(t)

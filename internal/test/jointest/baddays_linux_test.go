@@ -13,7 +13,7 @@ import (
 // faultLasts is how long the API server has a bad day, at most: a join or a removal that ends before that ends it.
 const faultLasts = 15 * time.Second
 
-// TestJoinsAndRemovalsWhileTheAPIServerHasBadDays: hosts join and leave, and what is done to a host is done as often as on a good day.
+// TestJoinsAndRemovalsWhileTheAPIServerHasBadDays: hosts join and leave, and work on a host is done as often as on a good day.
 func TestJoinsAndRemovalsWhileTheAPIServerHasBadDays(t *testing.T) {
 	w := newWorld(t)
 	stays := w.machine("instance-stays", "192.0.2.140")

@@ -23,7 +23,7 @@ func (w *world) onAzure() {
 	must(w.t, w.Status().Patch(w.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(azure))))
 }
 
-// TestCloudNodeManagerHasAnIdentityOnAzure that the node agent asked for and the operator approved, and nobody but administrators reads.
+// TestCloudNodeManagerHasAnIdentityOnAzure that the node agent asked for and the operator approved, and only administrators can read.
 func TestCloudNodeManagerHasAnIdentityOnAzure(t *testing.T) {
 	const file = `C:\k\cloud-node-manager-certs\cloud-node-manager-client-current.pem`
 	w := newWorld(t)

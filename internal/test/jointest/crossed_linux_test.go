@@ -46,7 +46,7 @@ func TestARemovalThatIsTakenBackAfterAChangeOfTheInputs(t *testing.T) {
 	}
 }
 
-// TestANodeJoinsWhileItsOperatorIsExchanged for one with other executables: its agent reports already, and cannot get them by itself.
+// TestANodeJoinsWhileItsOperatorIsExchanged for one with other executables: its agent reports already, and cannot get them alone.
 func TestANodeJoinsWhileItsOperatorIsExchanged(t *testing.T) {
 	w := newWorld(t)
 	const name, address = "instance-images", "192.0.2.50"

@@ -36,7 +36,7 @@ type stage struct {
 	minor, cluster string
 }
 
-// stages are the API servers that follow each other. Without a newer program there are as many exchanges as said.
+// stages are the API servers that follow each other. Without a newer program there are as many as exchanges.
 func stages(t *testing.T, exchanges int) []stage {
 	t.Helper()
 	own := minorOfProgram(t, filepath.Dir(server.ControlPlane(t).APIServerProgram()))
@@ -143,7 +143,7 @@ func TestTheAPIServerIsExchangedForNewerMinorVersions(t *testing.T) {
 	x.observer.check(x.names, had)
 }
 
-// published returns the digests of what is published, by Node.
+// published returns the digests of published bundles, by Node.
 func (x *exchange) published() map[string]bundle.Digest {
 	all := map[string]bundle.Digest{}
 	for _, name := range x.names {
@@ -152,7 +152,7 @@ func (x *exchange) published() map[string]bundle.Digest {
 	return all
 }
 
-// refuses: the history of ClusterVersion names a version that the API server does not have yet. That is said, and nothing is published.
+// refuses: the history of ClusterVersion names a version that the API server does not have yet. That is reported, and nothing is published.
 func (x *exchange) refuses(from, to stage) {
 	x.t.Helper()
 	before := x.published()
@@ -191,7 +191,7 @@ func (x *exchange) waits() {
 	x.unchanged("a paused worker pool", nil)
 }
 
-// unchanged checks that nodes have what is published, are not cordoned, and keep it.
+// unchanged checks that nodes have their published bundle, are not cordoned, and keep it.
 func (x *exchange) unchanged(what string, before map[string]bundle.Digest) {
 	x.t.Helper()
 	if diff := cmp.Diff(before, x.published()); before != nil && diff != "" {

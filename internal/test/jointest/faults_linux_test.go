@@ -41,7 +41,7 @@ func (w *world) says(reason, about string, parts ...string) string {
 	return found
 }
 
-// TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody: many hosts at once, each with its own fault, which a person then fixes as the event says.
+// TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody: many hosts at once, each with its own fault, which a person then fixes by the event.
 func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	w := newWorld(t)
 	stranger, _ := newKey(t)
@@ -80,7 +80,7 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	w.says(fails, about, "nobody.example.com", "cannot be resolved", "fix: ")
 	changed := w.says(fails, about, "192.0.2.24", "HostKeyChanged", "fix: ")
 
-	// Each is fixed as it was said.
+	// Each is fixed as in its message.
 	w.machine("late", "192.0.2.27")
 	must(t, w.machines["refuses"].ssh.Restart())
 	w.machines["refuses"].ssh.Key = w.signer
@@ -103,7 +103,7 @@ func (w *world) pin(address string, key ssh.PublicKey) {
 	must(w.t, w.login().Pin(w.t.Context(), target, key))
 }
 
-// unpinAs does what an event about a changed host key says.
+// unpinAs follows an event about a changed host key.
 func (w *world) unpinAs(note string) {
 	w.t.Helper()
 	m := regexp.MustCompile(`oc -n (\S+) patch configmap (\S+) --type=json -p '(.*?)'`).FindStringSubmatch(note)

@@ -19,8 +19,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// TestAForcedRemovalForgetsItsOwnHostAlone: the cleanup fails, because the host is off or says that it is another one. What the Node says names
-// other hosts, one of which was never reached: what is known of these stays.
+// TestAForcedRemovalForgetsItsOwnHostAlone: the cleanup fails, because the host is off or claims to be another one. The Node's annotations name
+// other hosts, one of which was never reached: their records stay.
 func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	w := newWorld(t)
 	w.machine("aaa-attacker", "192.0.2.111")

@@ -102,7 +102,7 @@ func TestTheGuideOfYourOwnHostsIsFollowed(t *testing.T) {
 	p.run(p.withoutLine(p.block("4. A Windows machine", "oc create configmap"), "wmco status --watch"))
 	eventually(t, "the host to be a node", func() bool { return w.joined(name) })
 	if text := p.run("wmco status\n"); !strings.Contains(text, name) || !strings.Contains(text, "Updated") {
-		t.Errorf("wmco status says\n%s", text)
+		t.Errorf("wmco status prints\n%s", text)
 	}
 
 	mirrors := p.open("docs/disconnected.md")
@@ -117,7 +117,7 @@ func TestTheGuideOfYourOwnHostsIsFollowed(t *testing.T) {
 		return strings.Contains(m.Text(`C:\k\containerd\registries\mcr.microsoft.com\hosts.toml`), "mirror.corp.example:5000")
 	})
 	if diff := cmp.Diff(starts, m.Starts()); diff != "" {
-		t.Errorf("a mirror set has restarted services, and the page says that nothing restarts (-before +after):\n%s", diff)
+		t.Errorf("a mirror set has restarted services, and the page promises no restart (-before +after):\n%s", diff)
 	}
 
 	for _, release := range []string{"2019", "2022", "2025"} {
@@ -204,7 +204,7 @@ func TestTheGuideOfVSphereIsFollowed(t *testing.T) {
 	if set.Spec.Replicas == nil || *set.Spec.Replicas != 1 {
 		t.Fatalf("the MachineSet has %v replicas", set.Spec.Replicas)
 	}
-	// There is no machine-api here, which makes the Machine as the MachineSet says, and its virtual machine.
+	// There is no machine-api here, which makes the Machine of the MachineSet, and its virtual machine.
 	machine := w.machineObject(name, address)
 	before := machine.DeepCopy()
 	machine.Labels, machine.Spec = set.Spec.Template.Labels, set.Spec.Template.Spec
@@ -257,7 +257,7 @@ func TestThePageOfKeysIsFollowed(t *testing.T) {
 	k.checkExchange(t, w.signer, next)
 	eventually(t, "the condition", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
 	if last := p.run(lastLine(rotate)); !strings.Contains(last, w.condition(status.KeysAccepted).Message) || last == said {
-		t.Errorf("the last command says %q, and before %q", last, said)
+		t.Errorf("the last command prints %q, and before %q", last, said)
 	}
 	hash := keys.HashPublicKey(lineOf(next))
 	eventually(t, "the annotation of the Node", func() bool { return w.node(name).Annotations[keys.HashAnnotation] == hash })

@@ -73,7 +73,7 @@ func (i impostor) requestWith(t *testing.T, name string, key crypto.Signer) *cer
 	}
 }
 
-// bootstrapper is the configuration of somebody who has the token with which hosts join.
+// bootstrapper is the configuration of a client that has the token with which hosts join.
 func (w *world) bootstrapper() *rest.Config {
 	w.t.Helper()
 	var secret corev1.Secret
@@ -84,7 +84,7 @@ func (w *world) bootstrapper() *rest.Config {
 	return config
 }
 
-// user is the configuration of somebody with a client certificate.
+// user is the configuration of a client with a certificate.
 func (w *world) user(name string, groups ...string) *rest.Config {
 	w.t.Helper()
 	config, err := server.ControlPlane(w.t).AddUser(name, groups...)
@@ -105,7 +105,7 @@ func (w *world) permitRequests(group string) {
 	})
 }
 
-// post creates an object as somebody.
+// post creates an object as a client.
 func (w *world) post(as *rest.Config, o client.Object) {
 	w.t.Helper()
 	c, err := client.New(as, client.Options{Scheme: w.Scheme()})

@@ -37,7 +37,7 @@ func (m *joinedMachine) hostKey(t *testing.T) ssh.PublicKey {
 	return shown
 }
 
-// TestMachinesAndInstancesBecomeNodes: a Machine, an instance, and an instance that refuses the login, which holds up nobody.
+// TestMachinesAndInstancesBecomeNodes: a Machine, an instance, and an instance that refuses the login, which delays no other.
 func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	w := newWorld(t)
 	stranger, _ := newKey(t)

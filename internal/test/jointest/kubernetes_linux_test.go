@@ -113,6 +113,6 @@ func TestAClusterUpdateExchangesKubelets(t *testing.T) {
 		return !n.Spec.Unschedulable && n.Annotations[published.CordonAnnotation] == "" && w.desiredOf("instance-k").MaxImpact == bundle.ImpactRestart && w.running("web", "instance-k") == 2
 	})
 	if len(w.events("PayloadCopied", "instance-k")) == 0 {
-		t.Error("no Event says that the executables were copied ahead")
+		t.Error("no Event about executables that were copied ahead")
 	}
 }

@@ -45,7 +45,7 @@ func (a actsFile) changes(t *testing.T) []string {
 	})
 }
 
-// ends waits until the process ends by itself, and returns its status.
+// ends waits until the process ends, and returns its status.
 func (o *operator) ends() int {
 	o.t.Helper()
 	ended := make(chan error, 1)

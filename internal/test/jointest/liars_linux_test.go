@@ -14,7 +14,7 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// TestALiarDoesNotBecomeAnotherHostsNode: a host with an entry of its own says that it has the name and the address of another one, when
+// TestALiarDoesNotBecomeAnotherHostsNode: a host with an entry of its own claims the name and the address of another one, when
 // nothing is recorded and the other one's name cannot be resolved. After that, the other one lacks no certificate because of it.
 func TestALiarDoesNotBecomeAnotherHostsNode(t *testing.T) {
 	w := newWorld(t)
@@ -106,7 +106,7 @@ func TestAnInstanceGetsCertificatesOfOneName(t *testing.T) {
 	w.approvedNever("second-name")
 }
 
-// TestALiarGetsServingCertificatesForItselfAlone: a host with an entry says that it has the address of another one whose entry is a name, that of the API
+// TestALiarGetsServingCertificatesForItselfAlone: a host with an entry claims the address of another one whose entry is a name, that of the API
 // server's service, one that is not known, and the API server's external name. Its second adapter is its own.
 func TestALiarGetsServingCertificatesForItselfAlone(t *testing.T) {
 	w := newWorld(t)

@@ -165,7 +165,7 @@ func (w *world) acceptedKey(id record.ID) string {
 
 // TestTheKeyOfTheOperatorIsExchanged on a host of a Machine and on two instances, one of which is off when the Secret gets another key, while
 // operators are killed. A host accepts the new key beside the old one until the operator has logged in with the new one; nothing is restarted, drained
-// or booted for it. What a Node says about keys is written back. A Secret that is damaged or gone changes nothing.
+// or booted for it. A Node's annotations about keys are written back. A Secret that is damaged or deleted changes nothing.
 func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	w := newWorld(t)
 	names := []string{"machine-keys", "instance-keys", "instance-off"}
@@ -233,7 +233,7 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 		t.Errorf("the account on the Node: %q, %v", account, err)
 	}
 
-	// The host that is off is said, and keeps the old key.
+	// The host that is off is reported, and keeps the old key.
 	eventually(t, "the condition about the host that is off", func() bool {
 		c := w.condition(status.KeysAccepted)
 		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "1 of 3 nodes") && strings.Contains(c.Message, "instance-off")
@@ -241,13 +241,13 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	if w.acceptedKey(ids["instance-off"]) != lineOf(before) || !watches["instance-off"].accepts(before) {
 		t.Error("the host that is off does not keep the old key")
 	}
-	// A kubelet may write the annotations of its Node. That says nothing about keys.
+	// A kubelet may write the annotations of its Node. They are no evidence about keys.
 	w.annotate("instance-keys", keys.HashAnnotation, keys.HashPublicKey(lineOf(before)))
 	eventually(t, "the annotation to be written back", func() bool {
 		return w.node("instance-keys").Annotations[keys.HashAnnotation] == keys.HashPublicKey(lineOf(next))
 	})
 	if w.acceptedKey(ids["instance-keys"]) != lineOf(next) || !watches["instance-keys"].accepts(next) {
-		t.Error("what a Node says of its key has changed it")
+		t.Error("an annotation about its key has changed it")
 	}
 	// Who can write the records, and read no Secret, cannot have a host accept a key, nor keep the operator from knowing what it accepts.
 	stranger, _ := newKey(t)
@@ -289,7 +289,7 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	stop()
 }
 
-// awaitPublished waits until the operator has looked at what is published for all nodes: what stands on one of them is not from it.
+// awaitPublished waits until the operator has looked at the annotations of all nodes: that of one of them is not from it.
 func (w *world) awaitPublished(name string) {
 	w.t.Helper()
 	const foreign = "not from the operator"
@@ -341,5 +341,5 @@ func TestAnotherAccountOfAnEntryIsTakenUp(t *testing.T) {
 	if err != nil || got != "operator2" {
 		t.Errorf("the account on the Node: %q, %v", got, err)
 	}
-	eventually(t, "nothing more to be said", func() bool { return w.host(name).Reason == "" })
+	eventually(t, "nothing more to report", func() bool { return w.host(name).Reason == "" })
 }

@@ -41,7 +41,7 @@ func (w *world) owned(set *machinev1beta1.MachineSet, name, address string) *mac
 	return m
 }
 
-// isDeleting reports whether somebody has deleted a Machine.
+// isDeleting reports whether a Machine was deleted.
 func (w *world) isDeleting(name string) bool {
 	w.t.Helper()
 	var m machinev1beta1.Machine

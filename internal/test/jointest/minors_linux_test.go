@@ -30,7 +30,7 @@ func minorOfServer(t *testing.T) (minor, cluster string) {
 }
 
 // TestNodesOfThisControlPlane is the life of two nodes in a cluster of the minor version that the control plane has: make tests this with an
-// old one too (bin/testenv-1.31). They join with its kubelet, get a mirror, and one is removed. A newer kubelet is refused, and said.
+// old one too (bin/testenv-1.31). They join with its kubelet, get a mirror, and one is removed. A newer kubelet is refused, with a condition.
 func TestNodesOfThisControlPlane(t *testing.T) {
 	w := newWorld(t)
 	minor, cluster := minorOfServer(t)

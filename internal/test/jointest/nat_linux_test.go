@@ -13,8 +13,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// TestHostsBehindTranslatedAddresses: two sites with one private network. The hosts say the same address, which is none of those at which they
-// are reached, or is that of another host. Their kubelets could not announce the address of the entry: nothing is done to them, and this is said.
+// TestHostsBehindTranslatedAddresses: two sites with one private network. The hosts report the same address, which is none of those at which they
+// are reached, or is that of another host. Their kubelets could not announce the address of the entry: nothing is done to them, and this is reported.
 func TestHostsBehindTranslatedAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.machine("instance-direct", "192.0.2.123")
@@ -39,7 +39,7 @@ func TestHostsBehindTranslatedAddresses(t *testing.T) {
 	if log := w.log.String(); strings.Contains(log, "approved a certificate signing request") && strings.Contains(log, "host=192.0.2.121") {
 		t.Error("a host behind a translated address got a certificate")
 	}
-	// As the fix says: the host has the address of its entry.
+	// As in the fix: the host has the address of its entry.
 	must(t, w.machines["instance-a"].Edit(t.Context(), func(s *simulation.State) { s.Facts.Addresses = []string{"192.0.2.121"} }))
 	var config corev1.ConfigMap
 	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: configure.InstancesName}, &config))

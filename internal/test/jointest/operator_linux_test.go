@@ -42,7 +42,7 @@ type settings struct {
 	Kubeconfig string
 	// Program is the node agent.
 	Program string
-	// Addresses says where the SSH servers are.
+	// Addresses has the addresses of the SSH servers.
 	Addresses addressBook
 	// User is the account of the SSH servers.
 	User string
@@ -247,7 +247,7 @@ func (o *operator) stop() {
 	})
 }
 
-// addressBook is a file that says where the SSH server of each address really is, for operators in other processes too.
+// addressBook is a file with the real SSH server of each address, for operators in other processes too.
 type addressBook string
 
 func (b addressBook) read() (map[string]string, error) {
@@ -280,7 +280,7 @@ func (b addressBook) put(address, target string) error {
 	return os.Rename(string(b)+".new", string(b))
 }
 
-// nowhere is an address at which nobody listens.
+// nowhere is an address without a listener.
 const nowhere = "127.0.0.1:1"
 
 // note counts an attempt to reach a host.

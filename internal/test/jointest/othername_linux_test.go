@@ -8,7 +8,7 @@ import (
 	"wmco/internal/test/faults"
 )
 
-// TestAHostWithAnotherNameIsNotTheNode: a Node that is lost is not deleted because of a host that says that it is another node, although it
+// TestAHostWithAnotherNameIsNotTheNode: a Node that is lost is not deleted because of a host that claims to be another node, although it
 // has the address and the pinned key.
 func TestAHostWithAnotherNameIsNotTheNode(t *testing.T) {
 	w := newWorld(t)

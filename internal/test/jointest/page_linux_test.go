@@ -119,7 +119,7 @@ func TestThePageOfTheTakeoverIsFollowed(t *testing.T) {
 	}
 	if text := p.lines(waits, 2, 3); !strings.Contains(text, "not changed: "+second.name+": another operator has joined the node") ||
 		!strings.Contains(text, "not changed: "+first.name+": the node waits for adoption, which brings it the whole bundle: its adoption has impact") {
-		t.Errorf("wmco diff says\n%s", text)
+		t.Errorf("wmco diff prints\n%s", text)
 	}
 	p.lines(look, 2, 3)
 	eventually(t, "the first node to be adopted", func() bool { return w.adopted(first.name, first.address) })

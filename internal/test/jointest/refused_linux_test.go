@@ -39,7 +39,7 @@ func (w *world) refuseMachines() (give func()) {
 	return func() { w.t.Helper(); set(role.Rules) }
 }
 
-// TestMachinesThatAreRefusedHoldOnlyTheirHosts: nothing of them is removed, entries join and leave, and their nodes get what is new.
+// TestMachinesThatAreRefusedHoldOnlyTheirHosts: nothing of them is removed, entries join and leave, and their nodes get changes.
 func TestMachinesThatAreRefusedHoldOnlyTheirHosts(t *testing.T) {
 	w := newWorld(t)
 	w.machine("machine-m", "192.0.2.150")
@@ -94,7 +94,7 @@ func TestMachinesThatAreRefusedHoldOnlyTheirHosts(t *testing.T) {
 	eventually(t, "the end of the condition", func() bool { return w.condition(string(checks.APIsServed)).Status == metav1.ConditionTrue })
 }
 
-// TestMachinesThatAreRefusedWhileTheOperatorWorks: its cache has what it had, which may be wrong by now. It says so when the API server ends its
+// TestMachinesThatAreRefusedWhileTheOperatorWorks: its cache has what it had, which may be wrong by now. It reports that when the API server ends its
 // watch, and holds the hosts of Machines as after a start.
 func TestMachinesThatAreRefusedWhileTheOperatorWorks(t *testing.T) {
 	w := newWorld(t)

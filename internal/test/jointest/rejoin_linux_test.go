@@ -71,7 +71,7 @@ func (w *world) lose(clock *clocktesting.FakeClock, names ...string) {
 	clock.Step(10 * time.Minute)
 }
 
-// wakeUntil has the operator look at a Node, again and again, until something is done. It looks by itself only after minutes if the host was busy or
+// wakeUntil has the operator look at a Node, again and again, until something is done. Alone it looks only after minutes if the host was busy or
 // did not answer.
 func (w *world) wakeUntil(name, what string, done func() bool) {
 	w.t.Helper()
@@ -97,7 +97,7 @@ func (w *world) reachedAgain(address string) func() bool {
 }
 
 // TestAHostWithAnExpiredCertificateJoinsAgain with what users have set on its Node, although the operator is another one by then. The host
-// of a Machine cannot, which is said on the Machine.
+// of a Machine cannot, which an Event of the Machine reports.
 func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	w := newWorld(t)
 	w.machine("instance-r", "192.0.2.61")

@@ -158,7 +158,7 @@ func (w *world) changeEntries(change func(data map[string]string)) {
 	must(w.t, w.Update(w.t.Context(), &cm))
 }
 
-// annotateAs does what a fix says about a Node.
+// annotateAs runs the command of a fix about a Node.
 func (w *world) annotateAs(note string) {
 	w.t.Helper()
 	m := regexp.MustCompile(`oc annotate (?:--overwrite )?node (\S+) ([^\s=]+)=(\w+)`).FindStringSubmatch(note)
@@ -251,7 +251,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	eventually(t, "the copy of the ledger", func() bool { return strings.Contains(a.Text(ledgerCopy), `C:\\k\\kubelet.conf`) })
 	earlier := w.told("instance-a")
 
-	// Its kubelet has cordoned it by itself, and takes the cordon back later.
+	// Its kubelet has cordoned it, and takes the cordon back later.
 	kubelet := w.kubelet("instance-a")
 	kubelet.cordon(true)
 	w.removeEntry("192.0.2.61")
@@ -386,7 +386,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 	}
 }
 
-// TestADeletedMachineIsLeftToMachineAPI: it is neither drained nor reached, and what is noted about it goes, so that the next one may have
+// TestADeletedMachineIsLeftToMachineAPI: it is neither drained nor reached, and its notes are dropped, so that the next one may have
 // its address.
 func TestADeletedMachineIsLeftToMachineAPI(t *testing.T) {
 	w := newWorld(t)

@@ -116,8 +116,8 @@ func (w *world) touch(o client.Object) {
 	must(w.t, w.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// TestTwoMachinesWithOneAddress: none of them gets the host, and both say so, until one is deleted. Of two one of which is a node, the other
-// says it.
+// TestTwoMachinesWithOneAddress: none of them gets the host, and both report it, until one is deleted. Of two one of which is a node, the other
+// reports it.
 func TestTwoMachinesWithOneAddress(t *testing.T) {
 	w := newWorld(t)
 	m := w.machine("machine-a", "192.0.2.104")

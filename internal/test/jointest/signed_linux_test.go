@@ -56,7 +56,7 @@ const (
 	evilService = "evil"
 )
 
-// evil is what is published for a node, with a script and a service that runs it, urgent and with every permission.
+// evil is a desired state for a node, with a script and a service that runs it, urgent and with every permission.
 func (w *world) evil(node string) published.Desired {
 	w.t.Helper()
 	d, err := published.DecodeDesired(w.told(node))
@@ -112,7 +112,7 @@ func (p patcher) clean(node string) {
 	}
 }
 
-// refusal waits until a node says that it refuses what stands on it.
+// refusal waits until a node reports that it refuses its annotation.
 func (p patcher) refusal(node, text string) {
 	p.t.Helper()
 	eventually(p.t, "a refusal by "+node, func() bool {
@@ -154,7 +154,7 @@ func TestWhoMayPatchNodesRunsNothing(t *testing.T) {
 		p.restored(a, text)
 	}
 
-	// An operator that starts again leaves what is signed, and replaces what was signed earlier.
+	// An operator that starts again keeps signed annotations, and replaces those that were signed earlier.
 	stop()
 	term := w.term()
 	now := w.told(a)
@@ -168,7 +168,7 @@ func TestWhoMayPatchNodesRunsNothing(t *testing.T) {
 	stop()
 	p.put(a, map[string]any{published.DesiredAnnotation: first}) // while no operator runs
 	eventually(t, "a refusal", func() bool { return w.reported(a).Refused == bundle.Of([]byte(first)) })
-	// Another process of the agent refuses it too. That it has looked is seen by what it says about something else.
+	// Another process of the agent refuses it too. Its report about something else shows that it has looked.
 	must(t, w.machines[a].RestartService(t.Context(), bundle.AgentService))
 	p.put(a, map[string]any{published.DesiredAnnotation: evil})
 	p.refusal(a, evil)

@@ -43,8 +43,8 @@ func (w *world) reached(addresses []string) int {
 	return count(addresses, func(address string) bool { return w.at.dialed(w.t, address) > 0 })
 }
 
-// TestSilentHostsHoldUpNobody: hosts whose SSH servers live and that say nothing, each from another point on, are there before hosts that
-// are as they should be. Those join nevertheless, and it is said that not all have.
+// TestSilentHostsHoldUpNobody: hosts whose SSH servers live and stop to answer, each from another point on, are there before hosts that
+// are as they should be. Those join nevertheless, and the status shows that not all have.
 func TestSilentHostsHoldUpNobody(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -81,7 +81,7 @@ func TestSilentHostsHoldUpNobody(t *testing.T) {
 			w.instances(silent...)
 			w.operate()
 			eventually(t, "silent hosts that are reached", func() bool { return w.reached(silent) >= min(len(silent), 16) })
-			eventually(t, "a condition that says so", func() bool {
+			eventually(t, "that condition", func() bool {
 				c := w.condition(configure.HostsJoined)
 				if c.Status == metav1.ConditionTrue {
 					t.Fatalf("%s is true, and no host has joined", configure.HostsJoined)

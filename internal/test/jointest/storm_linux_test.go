@@ -53,7 +53,7 @@ func count(names []string, is func(name string) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) }))
 }
 
-// starts returns how often services were started for the operator. A kubelet without an API server ends by itself, and the service control
+// starts returns how often services were started for the operator. A kubelet without an API server ends, and the service control
 // manager restarts it: those do not count.
 func (m *joinedMachine) starts() map[string]int {
 	// All have joined: no service is restarted between the two.
@@ -64,7 +64,7 @@ func (m *joinedMachine) starts() map[string]int {
 	return starts
 }
 
-// configuredOnce checks that no service was started more often than on a machine that nobody disturbed.
+// configuredOnce checks that no service was started more often than on an undisturbed machine.
 func (w *world) configuredOnce(undisturbed string, names []string) {
 	w.t.Helper()
 	want := w.machines[undisturbed].starts()
@@ -84,7 +84,7 @@ func (w *world) configuredOnce(undisturbed string, names []string) {
 // stepsOfLife is how many steps an operator takes at the most before it is killed.
 const stepsOfLife = 100
 
-// TestTheOperatorIsKilledWhileMachinesJoin: the next one takes up what is on the way, as it is.
+// TestTheOperatorIsKilledWhileMachinesJoin: the next one resumes the joins.
 func TestTheOperatorIsKilledWhileMachinesJoin(t *testing.T) {
 	w := newWorld(t)
 	names := w.many(number(t, "WMCO_STORM_MACHINES", 20))

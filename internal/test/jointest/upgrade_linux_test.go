@@ -125,7 +125,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	if got := away.Text(`C:\k\csi-proxy.exe`); got != kept {
 		t.Errorf("the executable on the host is %q", got)
 	}
-	eventually(t, "the status says what the node waits for", func() bool {
+	eventually(t, "the status with what the node waits for", func() bool {
 		f, _, err := fleet.Read(t.Context(), objects.NewClusterReader(w), gather.OperatorNamespace, time.Now())
 		must(t, err)
 		i := slices.IndexFunc(f.Rollout.Nodes, func(s rolloutplan.Status) bool { return s.Node == "instance-v" })
@@ -188,7 +188,7 @@ func (w *world) drained(name, app string) (check func()) {
 	}
 }
 
-// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, says so, and is tried again only with other
+// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, reports it, and is tried again only with other
 // executables. What these bring it gets then.
 func TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore(t *testing.T) {
 	w := newWorld(t)
@@ -207,7 +207,7 @@ func TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	eventually(t, "the agent that was restored says so", func() bool { return report().State == published.StateRolledBack })
+	eventually(t, "the report of the restored agent", func() bool { return report().State == published.StateRolledBack })
 	if r := report(); r.Desired != w.desiredOf("instance-w").Bundle || !strings.Contains(r.Message, "did not confirm") {
 		t.Errorf("%+v", r)
 	}
@@ -243,7 +243,7 @@ func (m *joinedMachine) agentProgram() string {
 	return bundle.Program(all[0].CommandLine)
 }
 
-// desiredOf returns what is published for a node.
+// desiredOf returns the published state of a node.
 func (w *world) desiredOf(name string) published.Desired {
 	w.t.Helper()
 	d, err := published.DecodeDesired(w.node(name).Annotations[published.DesiredAnnotation])

@@ -32,7 +32,7 @@ func (u usage) grown(before usage, by int) map[string]string {
 	return more
 }
 
-// begun is where a stack says which function has begun the goroutine.
+// begun matches the function of a stack that has begun the goroutine.
 var begun = regexp.MustCompile(`(?m)^created by ((?:wmco/|golang\.org/x/crypto/ssh)\S+)`)
 
 // countBegun counts the goroutines of this process by the function that has begun them.

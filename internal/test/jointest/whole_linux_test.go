@@ -25,7 +25,7 @@ import (
 	"wmco/render"
 )
 
-// checkSecrets searches everything that operators said for what nobody may read: their log, and the objects that they write.
+// checkSecrets searches everything that operators wrote for secrets: their log, and the objects that they write.
 func (w *world) checkSecrets() {
 	said := map[string]string{"the log": w.log.String()}
 	for _, kind := range []schema.GroupVersionKind{
@@ -58,7 +58,7 @@ func (w *world) checkSecrets() {
 	}
 }
 
-// secrets are parts of what nobody may read, by what they are.
+// secrets are parts of secrets, by what they are.
 func (w *world) secrets() map[string]string {
 	all := map[string]string{}
 	get := func(namespace, name string) map[string][]byte {

@@ -308,7 +308,7 @@ func (w *world) instances(addresses ...string) *corev1.ConfigMap {
 	return cm
 }
 
-// condition returns what the operator says about all hosts; zero where it does not say it yet.
+// condition returns the operator's condition about all hosts; zero where there is none yet.
 func (w *world) condition(kind string) metav1.Condition {
 	w.t.Helper()
 	f, _, err := fleet.Read(w.t.Context(), objects.NewClusterReader(w), gather.OperatorNamespace, time.Now())
@@ -321,7 +321,7 @@ func (w *world) condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// host returns what the status says about a host that is not a node with its bundle; nothing for one that is.
+// host returns the status of a host that is not a node with its bundle; nothing for one that is.
 func (w *world) host(name string) status.Host {
 	w.t.Helper()
 	s, err := status.Read(w.t.Context(), w, gather.OperatorNamespace)

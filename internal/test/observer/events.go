@@ -86,7 +86,7 @@ func isMoved(a, b corev1.Node) bool {
 	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || IsReady(a) != IsReady(b) || !maps.Equal(a.Annotations, b.Annotations)
 }
 
-// judgeRules checks the rules; began says that a node that could be used was cordoned just now.
+// judgeRules checks the rules; began is true if a node that could be used was cordoned just now.
 func (o *Observer) judgeRules(began bool) {
 	restarting, cordoned, held, ours := 0, 0, 0, 0
 	for _, x := range o.nodes {

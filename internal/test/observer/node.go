@@ -22,7 +22,7 @@ func IsReady(n corev1.Node) bool {
 // IsCordonedByUs reports whether the operator has cordoned the node for a rollout.
 func IsCordonedByUs(n corev1.Node) bool { return n.Annotations[published.CordonAnnotation] != "" }
 
-// IsCurrent reports whether a node is Ready, and says that it has what is published.
+// IsCurrent reports whether a node is Ready, and reports its published bundle as applied.
 func IsCurrent(n corev1.Node) bool {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	if err != nil {

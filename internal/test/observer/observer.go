@@ -58,8 +58,8 @@ type Observer struct {
 	limit int
 	// disturbed is when the operator could last not see the cluster as it is.
 	disturbed time.Time
-	// excused are nodes that the test itself keeps from being Ready; protected says what is wrong with what an
-	// administrator has done to a node.
+	// excused are nodes that the test itself keeps from being Ready; protected returns what was changed of an
+	// administrator's change of a node.
 	excused   map[string]bool
 	protected map[string]func(corev1.Node) string
 	// held are the resource versions between which each node was held; the last span may be open.
@@ -151,21 +151,21 @@ func (o *Observer) MostSinceBegin(before map[string]bundle.Digest) (restarting, 
 	return o.restarting, o.away, told
 }
 
-// Excuse says that the test itself keeps a node from being Ready, or does so no longer.
+// Excuse notes that the test itself keeps a node from being Ready, or does so no longer.
 func (o *Observer) Excuse(node string, is bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.excused[node] = is
 }
 
-// Protect has what an administrator has done to a node checked with every event: wrong returns what is.
+// Protect has an administrator's change of a node checked with every event: wrong returns the problem.
 func (o *Observer) Protect(node string, wrong func(corev1.Node) string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.protected[node] = wrong
 }
 
-// Disturb says that from now on, until the last call and a while longer, the operator may not see the cluster as it is.
+// Disturb notes that from now on, until the last call and a while longer, the operator may not see the cluster as it is.
 func (o *Observer) Disturb() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -71,7 +71,7 @@ func (s *scene) hold(n *corev1.Node) {
 	n.Annotations[published.RolloutAnnotation] = text
 }
 
-// restart says that the services of a node may restart, and that they have not yet.
+// restart notes that the services of a node may restart, and that they have not yet.
 func (s *scene) restart(n *corev1.Node) {
 	s.t.Helper()
 	layer := func(text string) published.Layer {

@@ -16,7 +16,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// kind is what is watched: listed gets a list as a whole, see each event after it.
+// kind is a watched kind: listed gets a list as a whole, see each event after it.
 type kind struct {
 	from   *cache.ListWatch
 	listed func(runtime.Object)

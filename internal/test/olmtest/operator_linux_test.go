@@ -25,7 +25,7 @@ type operator struct {
 	stop      func()
 }
 
-// operate runs the operator as the Deployment says: its arguments, its environment, and a token of its ServiceAccount. Files of the image are
+// operate runs the operator as in the Deployment: its arguments, its environment, and a token of its ServiceAccount. Files of the image are
 // in folders of the tests.
 func (w *world) operate() *operator {
 	w.t.Helper()
@@ -96,7 +96,7 @@ func (o *operator) isReady() bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// awaitUpgradeable waits until the operator has said whether it may be replaced.
+// awaitUpgradeable waits until the operator has reported whether it may be replaced.
 func (o *operator) awaitUpgradeable(status string) {
 	o.t.Helper()
 	o.await(o.condition+" says Upgradeable="+status, func() bool {

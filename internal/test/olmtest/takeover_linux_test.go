@@ -154,7 +154,7 @@ func (w *world) checkNothingLeft() {
 	w.t.Errorf("left after the commands of %s:\n%s", takeover, strings.Join(left, "\n"))
 }
 
-// checkLabel returns the line of the page with OLM's label, which must select what is installed.
+// checkLabel returns the line of the page with OLM's label, which must select the installed objects.
 func (w *world) checkLabel() string {
 	w.t.Helper()
 	line, _, _ := strings.Cut(w.block(takeover, "Taking over", "LABEL="), "\n")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestVersionsThatOLMTakesOver: each version of the existing operator is installed in a namespace of its own and gets our catalog. OLM offers
-// an upgrade, or says that there is no later version.
+// an upgrade, or reports that there is no later version.
 func TestVersionsThatOLMTakesOver(t *testing.T) {
 	w := newWorld(t)
 	refused := []string{"10.17.2", "12.0.0"}

@@ -264,7 +264,7 @@ func (w *world) shell(text string) string {
 	return string(out)
 }
 
-// objects returns what is in the cluster, but for what Kubernetes writes by itself all the time.
+// objects returns the objects of the cluster, but for those that Kubernetes itself writes all the time.
 func (w *world) objects() []string {
 	w.t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(w.config)

@@ -312,7 +312,7 @@ func TestPodsRunAndEnd(t *testing.T) {
 		t.Errorf("%d pods run without a kubelet", m.Pods())
 	}
 
-	// One ends by itself, one is killed at the end of the shorter grace period that was asked for.
+	// One ends alone, one is killed at the end of the shorter grace period that was asked for.
 	must(t, c.Delete(t.Context(), newPod("", "ends", nil)))
 	begun := time.Now()
 	must(t, c.Delete(t.Context(), newPod("", "stubborn", nil), client.GracePeriodSeconds(2)))
@@ -334,7 +334,7 @@ func TestPodsRunAndEnd(t *testing.T) {
 	eventually(t, "the last to be gone", func() bool { return m.Pods() == 0 })
 }
 
-// TestABoot: services, networks and pods come back, the Node says that it was another boot.
+// TestABoot: services, networks and pods come back, the Node reports another boot.
 func TestABoot(t *testing.T) {
 	c := startCluster(t)
 	m := inMemory(t, "win-boot", "10.0.7.4")

@@ -54,7 +54,7 @@ func TestTheAgentRepairs(t *testing.T) {
 	}
 }
 
-// TestTheOverlayWaitsForItsCertificate: it exits when nobody approves it, and the service control manager starts it again.
+// TestTheOverlayWaitsForItsCertificate: it exits when it is not approved, and the service control manager starts it again.
 func TestTheOverlayWaitsForItsCertificate(t *testing.T) {
 	loadCluster(t)
 	approveKubelets(t, nil)

@@ -12,7 +12,7 @@ import (
 
 // program runs in place of the executable of a service.
 type program struct {
-	// run returns nil when it was asked to stop, and an error when it ends by itself.
+	// run returns nil when it was asked to stop, and an error when it ends otherwise.
 	run func(ctx context.Context, m *Machine, p *process) error
 	// targets are those of probes that only it answers.
 	targets []string
@@ -49,7 +49,7 @@ func (m *Machine) run() {
 	}
 }
 
-// memoryPause is the time between two looks at a host in memory, which only changes by itself where its Script says so.
+// memoryPause is the time between two looks at a host in memory, which only changes where its Script has changes.
 const memoryPause = time.Second
 
 func (m *Machine) pause() time.Duration {
@@ -130,7 +130,7 @@ func (m *Machine) startProcess(p *process) {
 	})
 }
 
-// appendLog writes what a program says about itself.
+// appendLog writes the log of a program.
 func (m *Machine) appendLog(p *process, change func(*simulation.Live)) {
 	m.editState(func(s *simulation.State) {
 		live := s.Live[simulation.Key(p.name)]
@@ -149,13 +149,13 @@ func (m *Machine) editState(change func(*simulation.State)) {
 	}
 }
 
-// failures are how often a service has ended by itself.
+// failures are how often a service has ended without a stop.
 type failures struct {
 	count int
 	last  time.Time
 }
 
-// handleEnd lets the service control manager do what it does about a process that ended by itself.
+// handleEnd lets the service control manager handle a process that ended without a stop.
 func (m *Machine) handleEnd(p *process, err error) {
 	m.log.Warn("a program ended by itself", "service", p.name, "error", err)
 	m.appendLog(p, func(l *simulation.Live) { l.Ended, l.Answers = true, nil })
@@ -194,7 +194,7 @@ func (m *Machine) countFailure(p *process, r bundle.Recovery) (time.Duration, bo
 	return time.Duration(seconds) * time.Second / scale, true
 }
 
-// restart starts a service whose process has ended, unless somebody else did or has stopped it.
+// restart starts a service whose process has ended, unless it was started or stopped since.
 func (m *Machine) restart(p *process) {
 	var still bool
 	m.look(func(s *simulation.State) {

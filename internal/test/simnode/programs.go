@@ -42,7 +42,7 @@ const settle = 10 * time.Millisecond
 // (openshift/windows-machine-config-operator, pkg/services: windows-instance-config-daemon.exe controller).
 const existingAgent = "controller"
 
-// runAgent is `wmco-node run`. It ends by itself when its service was reconfigured.
+// runAgent is `wmco-node run`. It ends when its service was reconfigured.
 func runAgent(ctx context.Context, m *Machine, p *process) error {
 	if program, err := m.Host.ReadFile(p.argv[0]); err == nil && string(program) == BrokenAgent {
 		return errors.New("the program ends at once")

@@ -23,7 +23,7 @@ func WithSSH(programs sshd.Programs, folder string, s sshd.Options, o Options) (
 	return m, server, nil
 }
 
-// Logins returns how often somebody has logged in over SSH since the server was first started.
+// Logins returns the number of logins over SSH since the server was first started.
 func Logins(s *sshd.Server) (int, error) {
 	log, err := s.Log()
 	return strings.Count(log, "\nAccepted publickey for "), err

@@ -10,7 +10,7 @@ import (
 	"wmco/internal/test/sshtest/sshd"
 )
 
-// Refusing returns an address that nothing listens on. Its port is held, so that nobody else listens there.
+// Refusing returns an address without a listener. Its port is held, so that no other program listens there.
 func Refusing(t testing.TB) string {
 	t.Helper()
 	_, address := boundAddress(t)

@@ -14,7 +14,7 @@ import (
 // changes are those of all control planes of this process.
 var changes = newNotifier() //nolint:gochecknoglobals // as the control planes
 
-// notifier says that something has changed.
+// notifier reports that something has changed.
 //
 //	API server --watches of metadata, one for each kind--> notifier --next--> Eventually
 type notifier struct {
@@ -24,7 +24,7 @@ type notifier struct {
 
 func newNotifier() *notifier { return &notifier{change: make(chan struct{})} }
 
-// next returns what is closed with the next change.
+// next returns a channel that is closed with the next change.
 func (n *notifier) next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

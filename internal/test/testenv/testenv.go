@@ -80,7 +80,7 @@ func (e *Environment) Client(t testing.TB) client.Client {
 	return NewClient(t, e.Config(t))
 }
 
-// NewClient returns a client for the configuration, which repeats reads as RetryReads says.
+// NewClient returns a client for the configuration, which repeats reads as RetryReads does.
 func NewClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(RetryReads(config), client.Options{})

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// The paths inside a machine, and the user of its programs: nobody. For root, Wine would check no file permissions.
+// The paths inside a machine, and the unprivileged user of its programs. For root, Wine would check no file permissions.
 const (
 	program = "/usr/bin/wine"
 	prefix  = "/mnt"

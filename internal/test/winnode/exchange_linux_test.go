@@ -69,7 +69,7 @@ func (p *puller) runs(t *testing.T, agent []byte) bool {
 	return strings.Contains(r.Stdout, payload.AgentPath(bundle.Of(agent)))
 }
 
-// guard returns what the service control manager says about the guard.
+// guard returns the state of the guard in the service control manager.
 func (p *puller) guard(t *testing.T) string {
 	t.Helper()
 	return p.Run(t, winetest.Command{Path: "sc", Args: []string{"query", bundle.GuardService}}).Stdout

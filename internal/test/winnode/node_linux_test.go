@@ -241,7 +241,7 @@ func (m machine) writes(t *testing.T) map[string]string {
 	return all
 }
 
-// without leaves out a folder and what is in it.
+// without leaves out a folder and its contents.
 func without(all map[string]string, folder string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(path, _ string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })

@@ -67,7 +67,7 @@ type puller struct {
 	machine
 	client.Client
 	line *sshtest.Line
-	// payload is the folder with the executables, set what is in it.
+	// payload is the folder with the executables, set its list.
 	payload string
 	set     payload.Set
 	// identity is that of the node, with its first certificate.
@@ -307,7 +307,7 @@ func (p *puller) mirror(t *testing.T) (path string) {
 	return `C:\k\containerd\registries\` + registry + `\hosts.toml`
 }
 
-// follow waits until the agent reports that it has applied what is published, and checks the whole host by what is rendered now.
+// follow waits until the agent reports its published bundle as applied, and checks the whole host by the bundle rendered now.
 func (p *puller) follow(t *testing.T) published.Report {
 	t.Helper()
 	var r published.Report
@@ -502,7 +502,7 @@ func (p *puller) repairsAlone(t *testing.T) {
 	if got := p.ReadFile(t, known); !bytes.Equal(want, got) {
 		t.Errorf("%s holds %q", known, got)
 	}
-	eventually(t, "the log says why nothing is followed", func() bool { return strings.Contains(p.logs(t, "WARNING"), "watching Node failed") })
+	eventually(t, "the log has why nothing is followed", func() bool { return strings.Contains(p.logs(t, "WARNING"), "watching Node failed") })
 	if _, err := os.Stat(p.Path(unknown)); err == nil {
 		t.Error("the mirror set was applied: the API server was not away")
 	}

@@ -63,7 +63,7 @@ func (m machine) killedAfter(t *testing.T, line, something string) {
 }
 
 // TestTheSelfTestUnderWine kills it in one part after the other, each time in a run that has removed what the one before left. After the last
-// run, which ends by itself, files and registry are what they were before the first.
+// run, which is not killed, files and registry are as they were before the first.
 func TestTheSelfTestUnderWine(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -94,7 +94,7 @@ func repairs(t *testing.T, m machine, n bundletest.Node) {
 	}
 }
 
-// copiesLedger waits for the copy of the ledger, also after somebody has changed it.
+// copiesLedger waits for the copy of the ledger, also after a change of it.
 func copiesLedger(t *testing.T, m machine, _ bundletest.Node) {
 	const path = logsAgent + `\` + bundle.LedgerCopy
 	for _, what := range []string{"the copy of the ledger", "the copy of the ledger after a change"} {
@@ -125,7 +125,7 @@ func (m machine) logs(t *testing.T, level string) string {
 	return text
 }
 
-// limitsLogs waits until rotated logs have been removed, and checks the number of the others meanwhile.
+// limitsLogs waits until rotated logs have been removed, and checks the number of the others all the time.
 func limitsLogs(t *testing.T, m machine, _ bundletest.Node) {
 	for _, folder := range []string{logsContainerd, logsKubelet} {
 		seen := map[string]bool{}

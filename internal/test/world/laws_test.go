@@ -213,7 +213,7 @@ func (w *world) checkShown(t testing.TB) {
 	w.try(t, "the status", func() error {
 		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, said))
 	})
-	text, err := json.Marshal(said.Object)
+	text, err := json.Marshal(found.Object)
 	must(t, err)
 	w.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList

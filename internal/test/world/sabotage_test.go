@@ -98,7 +98,7 @@ func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(withBody(r, changed))
 }
 
-// change returns what is written to the Node, and the names of Nodes that are written too.
+// change returns the new body of the Node, and the names of Nodes that are written too.
 func (s sabotaged) change(name string, body []byte) (changed []byte, also []string) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {

@@ -16,7 +16,7 @@ const (
 	standin = "<stand-in: "
 )
 
-// ErrUnavailable means that a check needs something that is not installed. The text says what.
+// ErrUnavailable means that a check needs something that is not installed. The text names it.
 var ErrUnavailable = errors.New("check not available")
 
 // Options are what checks need besides the file.

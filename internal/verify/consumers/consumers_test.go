@@ -49,8 +49,8 @@ func renderCases(t *testing.T) string {
 	out := filepath.Join(t.TempDir(), renderedCases)
 	render := exec.CommandContext(t.Context(), "go", "run", "./internal/build/goldencases", "golden/cases", out)
 	render.Dir = repository
-	if said, err := render.CombinedOutput(); err != nil {
-		t.Fatalf("rendering golden/cases: %v\n%s", err, said)
+	if answer, err := render.CombinedOutput(); err != nil {
+		t.Fatalf("rendering golden/cases: %v\n%s", err, answer)
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// checkContainerd loads the configuration with containerd itself and reads what is then in effect. Its loader accepts
+// checkContainerd loads the configuration with containerd itself and reads the values in effect. Its loader accepts
 // almost everything, so three things must hold: no warning (misspelt keys), no unknown plugin (it silently keeps their
 // tables), and every value in the file is in effect.
 func checkContainerd(ctx context.Context, contents []byte, o Options) error {

@@ -4,6 +4,6 @@
 //
 //	golden/cases --rendered--> <case>/want/<node>/C/k/kubelet.conf --path--> consumer --> nil, or why the program would refuse it
 //
-// The programs run on Windows, this runs on Linux. Where their rules differ by platform, the check says so and applies
+// The programs run on Windows, this runs on Linux. Where their rules differ by platform, the check notes it and applies
 // those of Windows. Nothing here knows what the contents should be: that is what the goldens are for.
 package consumers

@@ -11,7 +11,7 @@ import (
 )
 
 // checkPinnedImages reads the list of images as the node agent does, and each name as containerd's CRI does when it
-// pulls: a name that it would complete, such as one without a registry, is another image than the list says
+// pulls: a name that it would complete, such as one without a registry, is another image than in the list
 // (github.com/containerd/containerd/v2, internal/cri/server/images).
 func checkPinnedImages(_ context.Context, contents []byte, _ Options) error {
 	var list struct {

@@ -35,7 +35,7 @@ func TestKubeletsUseEntriesAsTheTableSays(t *testing.T) {
 			got, yes = "yes", yes+1
 		}
 		if got != words[2] {
-			t.Errorf("%s for %s: the kubelet says %s", words[0], words[1], got)
+			t.Errorf("%s for %s: the kubelet gives %s", words[0], words[1], got)
 		}
 	}
 	if err := lines.Err(); err != nil || yes < 30 {

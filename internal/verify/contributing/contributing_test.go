@@ -46,7 +46,7 @@ func TestCheckFindsWrongRecipes(t *testing.T) {
 	}
 }
 
-// check returns what is wrong with the recipes in a text, and how many there are.
+// check returns the problems of the recipes in a text, and how many recipes there are.
 func check(text string, exists func(path string) bool) (problems []string, recipes int) {
 	headings := heading.FindAllStringSubmatchIndex(text, -1)
 	for i, at := range headings {

@@ -15,7 +15,7 @@ var (
 	lifeRow      = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|.*$")
 )
 
-// TestEachStateOfANodeHasAWayOut: a row that says what ends it, and a test that shows it.
+// TestEachStateOfANodeHasAWayOut: a row with what ends it, and a test that shows it.
 func TestEachStateOfANodeHasAWayOut(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(root, "controller", "windowsnode", "life.go"))
 	if err != nil {

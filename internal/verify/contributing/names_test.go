@@ -49,7 +49,7 @@ func TestMissingPackagesAreFound(t *testing.T) {
 	}
 }
 
-// treeNames are the folders and files of the repository, without what is built and what tests compare.
+// treeNames are the folders and files of the repository, without build output and goldens.
 func treeNames(t *testing.T, tree fs.FS) []string {
 	t.Helper()
 	var names []string

@@ -40,7 +40,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// broken says what is wrong with a link of a page, "" for nothing.
+// broken returns the problem of a link of a page, "" for none.
 func broken(from, link string, read func(string) page) string {
 	file, anchor, _ := strings.Cut(link, "#")
 	path := from

@@ -182,7 +182,7 @@ var texts = []struct {
 	{"nobody, somebody, meanwhile, stands on or by itself", regexp.MustCompile(`\b([Nn]obody|[Ss]omebody|[Mm]eanwhile|stands on|by itself)\b`)},
 }
 
-// countTexts counts words in what is committed: pages, goldens, and lines with words that say little.
+// countTexts counts words in committed files: pages, goldens, and lines with vague words.
 func countTexts(ctx context.Context, tree string) ([]figure, error) {
 	out, err := exec.CommandContext(ctx, "git", "-C", tree, "ls-files", "-z").Output()
 	if err != nil {

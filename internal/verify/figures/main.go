@@ -32,7 +32,7 @@ func main() {
 
 type options struct{ update, changes bool }
 
-// figure is one number, with what is counted.
+// figure is one number, with its name.
 type figure struct{ what, is string }
 
 func run(ctx context.Context, tree string, o options, to io.Writer) error {

@@ -58,7 +58,7 @@ func readSource(root fs.FS, name string) (source, error) {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// area returns the folder at the top; of programs and of what is internal the one below.
+// area returns the folder at the top; of programs and of internal packages the one below.
 func (s source) area() string {
 	parts := strings.Split(path.Dir(s.path), "/")
 	if parts[0] == "internal" || parts[0] == "cmd" {

@@ -41,7 +41,7 @@ var (
 // table is the import table of the design.
 func table() []rule { return slices.Concat(programRules, controllerRules) }
 
-// programRules are the rows of what is not the operator alone.
+// programRules are the rows of packages that are not the operator's alone.
 var programRules = []rule{
 	{
 		pkg:  "bundle",

@@ -177,7 +177,7 @@ func read(t *testing.T, file string, into any) {
 	}
 }
 
-// TestMetricsExist: an expression about a metric that nobody serves is never true.
+// TestMetricsExist: an expression about a metric that is not served is never true.
 func TestMetricsExist(t *testing.T) {
 	known := served(t)
 	expressions := map[string]string{}
@@ -202,7 +202,7 @@ func TestMetricsExist(t *testing.T) {
 		}
 		for _, name := range found {
 			if !known[name] && !known[suffixes.ReplaceAllString(name, "")] {
-				t.Errorf("%s: nobody serves %s", where, name)
+				t.Errorf("%s: %s is not served", where, name)
 			}
 		}
 	}

@@ -8,7 +8,7 @@
 //
 //   - name: ledger-last          # what it is called on the command line
 //     sentence: The ledger is written after everything that it names is on the host.
-//     file: applier/apply.go     # what is changed; Go or any other file of the tree
+//     file: applier/apply.go     # the changed file; Go or any other file of the tree
 //     old: the text              # exactly once in the file; short, so that other changes leave it alone
 //     new: another text          # without it, old is removed
 //     package: ./applier         # where the tests are

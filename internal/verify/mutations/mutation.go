@@ -28,7 +28,7 @@ const (
 // Mutation is one change of one safety line, and the tests that must fail with it.
 type Mutation struct {
 	Name string `json:"name"`
-	// Sentence says what holds while the line is as it is.
+	// Sentence is what holds while the line is as it is.
 	Sentence string `json:"sentence"`
 	// File is a path in the tree, with slashes.
 	File string `json:"file"`
@@ -81,7 +81,7 @@ func Read(folder fs.FS) ([]Mutation, error) {
 	return all, errors.Join(errs...)
 }
 
-// check returns what is wrong with a mutation, whatever the tree is.
+// check returns the problem of a mutation, whatever the tree is.
 func (m Mutation) check() error {
 	switch {
 	case !named.MatchString(m.Name):

@@ -72,7 +72,7 @@ func choose(t *testing.T, names ...string) []Mutation {
 	return list
 }
 
-// TestWhatBecomesOfMutations: each in the way that its name says, and the tree and its copy stay as they were.
+// TestWhatBecomesOfMutations: each in the way of its name, and the tree and its copy stay as they were.
 func TestWhatBecomesOfMutations(t *testing.T) {
 	o := tiny(t)
 	before := files(t, o.Tree)
@@ -222,7 +222,7 @@ func (p pastDeadline) Err() error {
 	return nil
 }
 
-// TestTheLimitOfTime stops the run and says what it left out.
+// TestTheLimitOfTime stops the run and lists what it left out.
 func TestTheLimitOfTime(t *testing.T) {
 	o := tiny(t)
 	o.Limit = time.Nanosecond

@@ -17,7 +17,7 @@ import (
 // by the run of all its tests.
 const Variable = "WMCO_AUDIT"
 
-// complete is the file in the folder of a package that says that all its tests have run, whatever became of them.
+// complete is the file in the folder of a package that marks that all its tests have run, whatever became of them.
 const complete = "complete"
 
 // BeginLogs empties the folder of a package, before its tests run.

@@ -1,7 +1,7 @@
 // Package permissions compares the requests of operators, in all tests that keep them, with the rights of the operator.
 //
 //	deploy/rbac --> permissions --.
-//	                               Judge --> what is refused, and what nothing needs
+//	                               Judge --> refused requests, and unneeded permissions
 //	audit logs --> requests ------'
 //
 // The tests of internal/test/jointest keep the requests (Keep). A log that a test has not kept is an error: nothing is
@@ -94,7 +94,7 @@ func permissionsOf(namespace string, rule rbacv1.PolicyRule) []Permission {
 	return all
 }
 
-// JudgePermissions returns what is wrong with the permissions, a sentence each.
+// JudgePermissions returns the problems of the permissions, a sentence each.
 func JudgePermissions(shipped []Permission, requests []controlplane.Request) []string {
 	return append(findRefused(shipped, requests), findUnused(shipped, requests)...)
 }
@@ -128,7 +128,7 @@ func findUnused(shipped []Permission, requests []controlplane.Request) []string 
 	return wrong
 }
 
-// isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it
+// isOptional reports whether the operator makes requests that only some installations permit, with a condition for what it
 // lacks: user data for the Cluster API and its Machines (deploy/cluster-api), and the policy about its own Secrets,
 // which manifests bring and the operator applies under OLM.
 func isOptional(r controlplane.Request) bool {
@@ -145,7 +145,7 @@ var unserved = []string{
 	"containerruntimeconfigs", "machineconfigurations",
 }
 
-// neededElsewhere says where a permission is used that no test with a kept log may need.
+// neededElsewhere returns where a permission is used that no test with a kept log may need.
 func neededElsewhere(p Permission) string {
 	switch {
 	case p.resource == "signers":

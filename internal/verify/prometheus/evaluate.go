@@ -33,7 +33,7 @@ type Evaluated struct {
 	Lines []Line
 }
 
-// errNoData says that a panel would be empty.
+// errNoData means that a panel would be empty.
 var errNoData = errors.New("the query has no data")
 
 // Limits of a query.

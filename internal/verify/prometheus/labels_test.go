@@ -66,7 +66,7 @@ func decodeFile(t *testing.T, name string, into any) {
 
 var histogramSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// of returns the labels of a metric, with those of its target; false if nobody serves it.
+// of returns the labels of a metric, with those of its target; false if it is not served.
 func (s schema) of(name string) ([]string, bool) {
 	list, ok := s[name]
 	if !ok {
@@ -124,7 +124,7 @@ func (s schema) result(e parser.Node) (list []string, err error) {
 func (s schema) selected(e *parser.VectorSelector) ([]string, error) {
 	list, ok := s.of(e.Name)
 	if !ok {
-		return nil, fmt.Errorf("nobody serves %s", e.Name)
+		return nil, fmt.Errorf("%s is not served", e.Name)
 	}
 	var named []string
 	for _, m := range e.LabelMatchers {
@@ -319,7 +319,7 @@ func (s schema) compare(line string) error {
 	name := series.Get(metricName)
 	want, ok := s.of(name)
 	if !ok {
-		return fmt.Errorf("nobody serves %s", name)
+		return fmt.Errorf("%s is not served", name)
 	}
 	var have []string
 	series.Range(func(l labels.Label) {
@@ -348,7 +348,7 @@ func TestMissingLabelsAreFound(t *testing.T) {
 		{`histogram_quantile(0.5, sum by (le, x) (rate(h_bucket[5m])))`, "x", ""},
 		{`a * on (x) group_left (z) b`, "z", ""},
 		{`sum without (y) (a) > 1`, "x", ""},
-		{`absent(up{job="x"})`, "", "nobody serves up"},
+		{`absent(up{job="x"})`, "", "up is not served"},
 		{`a{z="1"}`, "", `no label "z"`},
 		{`sum by (z) (a)`, "", `no label "z"`},
 		{`sum by (le) (h_count)`, "", `no label "le"`},

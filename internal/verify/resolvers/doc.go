@@ -3,7 +3,7 @@
 // is a module of its own, because the operator must not link containerd.
 //
 //	mirror sets --render--> hosts.toml --containerd--> URLs, in order --.
-//	     |                                                              >-- the same, or a finding says what differs
+//	     |                                                              >-- the same, or a finding has the difference
 //	     '-------- what OpenShift means, implemented again   --------'
 //
 // Pulls from real registries, proxies and token servers on loopback addresses prove the same. Only the choice of the

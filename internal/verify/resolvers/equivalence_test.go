@@ -341,20 +341,20 @@ func (c *checker) checkLookup(image string, by By, got []string) {
 	}
 	l := c.result.Lookup(ref)
 	_, repository, _ := strings.Cut(image, "/")
-	var said []string
+	var answer []string
 	for _, m := range l.Mirrors {
 		_, place := split(m + "/" + repository)
-		said = append(said, place)
+		answer = append(answer, place)
 	}
 	if l.Source {
-		said = append(said, image)
+		answer = append(answer, image)
 	}
 	var tried []string
 	for _, url := range got {
 		_, place := split(url)
 		tried = append(tried, place)
 	}
-	if !slices.Equal(said, tried) || l.By != string(by) {
-		c.t.Errorf("%s: Lookup returns %v by %s, containerd tries %v", ref, said, l.By, tried)
+	if !slices.Equal(answer, tried) || l.By != string(by) {
+		c.t.Errorf("%s: Lookup returns %v by %s, containerd tries %v", ref, answer, l.By, tried)
 	}
 }

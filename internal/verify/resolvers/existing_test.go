@@ -90,7 +90,7 @@ func withExistingPlaces(in mirrors.Inputs) mirrors.Inputs {
 }
 
 // TestPlacesOfTheExistingOperatorCanBeMirrors: nodes ask every place where the existing operator's files made them ask if it is named as a mirror, unless a finding
-// says why not. Both versions of containerd read all files.
+// explains why not. Both versions of containerd read all files.
 func TestPlacesOfTheExistingOperatorCanBeMirrors(t *testing.T) {
 	chance := rand.New(rand.NewPCG(7, 8))
 	met := map[string]int{}

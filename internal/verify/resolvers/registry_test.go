@@ -113,16 +113,16 @@ func registry(t *testing.T, directory, more string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
-	var said []string
+	var answer []string
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		if match := listening.FindStringSubmatch(lines.Text()); match != nil {
 			go func() { _, _ = io.Copy(io.Discard, stderr) }()
 			return match[1]
 		}
-		said = append(said, lines.Text())
+		answer = append(answer, lines.Text())
 	}
-	t.Fatalf("docker-registry did not start:\n%s", strings.Join(said, "\n"))
+	t.Fatalf("docker-registry did not start:\n%s", strings.Join(answer, "\n"))
 	return ""
 }
 

@@ -30,7 +30,7 @@ const (
 	// internal/cri/labels; kubernetes, pkg/kubelet/images/image_gc_manager.go). A pull by name writes the labels again,
 	// without it.
 	pinnedLabel, pinnedValue = "io.cri-containerd.pinned", "pinned"
-	// markLabel says that the label above was set here, and not by containerd's own configuration, which pins the pause
+	// markLabel marks that the label above was set here, and not by containerd's own configuration, which pins the pause
 	// image. Its value is the name in the list.
 	markLabel = "windowsmachineconfig.openshift.io/pinned-image"
 )
@@ -186,7 +186,7 @@ func (c *Containerd) writeLabels(ctx context.Context, reference, pin, mark strin
 // DiskSpace implements images.Runtime.
 func (c *Containerd) DiskSpace(ctx context.Context) (keeper.Disk, error) { return c.disk(ctx) }
 
-// inNamespace says for whom the images service works (containerd, pkg/namespaces).
+// inNamespace sets the namespace of the images service (containerd, pkg/namespaces).
 func inNamespace(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "containerd-namespace", namespace)
 }

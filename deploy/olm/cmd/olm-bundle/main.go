@@ -1,4 +1,4 @@
-// Command olm-bundle writes the OLM bundle, the catalog, and what is proposed to the community catalog, of a release.
+// Command olm-bundle writes the OLM bundle, the catalog, and the proposal to the community catalog, of a release.
 // `make olm-bundle` runs it.
 //
 //	olm-bundle -version VERSION -image REGISTRY/NAME@sha256:DIGEST -maintainer 'NAME <ADDRESS>' [-bundle-image IMAGE]

@@ -33,7 +33,7 @@ const BootstrapUser = "system:serviceaccount:" + bootstrapNamespace + ":" + boot
 // tokenSeconds is the validity of the bootstrap token: longer than any run.
 const tokenSeconds = 24 * 60 * 60
 
-// Connect changes the objects of a cluster that is in the API server, such as one of golden/clusters, so that what is
+// Connect changes the objects of a cluster in the API server, such as one of golden/clusters, so that bundles
 // rendered from them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap
 // token and the CA, and the CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API
 // server shows to kubelets.

@@ -150,7 +150,7 @@ func (j Joiner) Join(ctx context.Context, machines ...*simnode.Machine) error {
 	}
 }
 
-// isJoined reports whether the Node of a machine is Ready, and what is applied last runs: kube-proxy waits for the pod
+// isJoined reports whether the Node of a machine is Ready, and its last service runs: kube-proxy waits for the pod
 // network.
 func isJoined(ctx context.Context, c client.Client, m *simnode.Machine) (bool, error) {
 	var n corev1.Node

@@ -2,7 +2,7 @@
 // one: it reads the command line of its service and kubelet.conf, requests its client certificate with the bootstrap
 // kubeconfig, registers its Node when it starts and only then, keeps a Lease and the status of the Node, requests a
 // serving certificate, and reports the pods that are bound to its Node as running. Which lines of Kubernetes 1.36 each
-// part follows is said where it is.
+// part follows is noted there.
 //
 //	flags, kubelet.conf --> client certificate --> Node --> Lease, status --> pods
 //	      '-- refused: Run returns an error, as the process exits

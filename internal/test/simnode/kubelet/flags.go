@@ -41,7 +41,7 @@ func parseFlags(argv []string) (flags, error) {
 	set.StringVar(&f.cloudProvider, "cloud-provider", "", "")
 	set.StringToStringVar(&f.labels, "node-labels", nil, "")
 	set.StringSliceVar(&f.taints, "register-with-taints", nil, "")
-	// Read by what is not simulated.
+	// Read by parts that are not simulated.
 	for _, name := range []string{
 		"v", "vmodule", "windows-priorityclass", "image-credential-provider-bin-dir",
 		"image-credential-provider-config", "root-dir", "runtime-cgroups", "max-pods", "provider-id",

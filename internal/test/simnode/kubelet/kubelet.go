@@ -120,7 +120,7 @@ type kubelet struct {
 	addresses []corev1.NodeAddress
 }
 
-// Run is the process. It returns nil when it was asked to stop, and an error when it exits by itself.
+// Run is the process. It returns nil when it was asked to stop, and an error when it exits otherwise.
 func Run(ctx context.Context, o Options) error {
 	k, err := prepare(ctx, o)
 	if err != nil {

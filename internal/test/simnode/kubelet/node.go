@@ -237,7 +237,7 @@ func (k *kubelet) networkError(ctx context.Context) error {
 	return nil
 }
 
-// containerdConfig is what is read of containerd's configuration, version 3 and later.
+// containerdConfig has the fields that are read of containerd's configuration, version 3 and later.
 type containerdConfig struct {
 	Plugins map[string]struct {
 		CNI struct {

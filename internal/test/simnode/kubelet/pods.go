@@ -92,7 +92,7 @@ func uids(store cache.Store) map[types.UID]bool {
 	return all
 }
 
-// syncPod does what is due for a pod, and returns when more will be; zero is never.
+// syncPod does the next step of a pod, and returns when there is more; zero is never.
 func (k *kubelet) syncPod(ctx context.Context, store cache.Store, name string) (time.Duration, error) {
 	o, ok, err := store.GetByKey(name)
 	if err != nil {

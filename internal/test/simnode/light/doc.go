@@ -5,7 +5,7 @@
 //	Node <--report, event-------------------'
 //
 // What a machine of package simnode has and a light node lacks:
-//   - A kubelet. Who makes the Node says that it is Ready; nobody renews its Lease, approves its certificates or runs its pods. When the
+//   - A kubelet. Whoever makes the Node reports it as Ready; its Lease is not renewed, no certificates are approved and no pods run. When the
 //     agent looks for a sign of life it asks the API server as always, and takes each answer for a new one.
 //   - hybrid-overlay-node. The networks and endpoints of the host are those of Options.Facts.
 //   - An SSH server, processes that die; a disk. A restart of the agent by its service is a new agent in this

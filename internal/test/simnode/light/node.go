@@ -152,7 +152,7 @@ func (n *Node) runAgent(ctx context.Context) error {
 	}
 }
 
-// booting is a host that says when a boot is asked for.
+// booting is a host that reports a requested boot.
 type booting struct {
 	*hostsim.Memory
 	asked chan<- struct{}

@@ -96,7 +96,7 @@ func parseFlags(argv []string) (flags, error) {
 	return f, nil
 }
 
-// Run is the process. It returns nil when it was asked to stop, and an error when it exits by itself.
+// Run is the process. It returns nil when it was asked to stop, and an error when it exits otherwise.
 func Run(ctx context.Context, o Options) error {
 	if o.Wait == 0 {
 		o.Wait = 2 * time.Minute

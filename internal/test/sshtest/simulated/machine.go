@@ -72,7 +72,7 @@ type Settings struct {
 	DiskBytes int64 `json:"diskBytes,omitempty"`
 	// Denied refuses to create files over SFTP.
 	Denied bool `json:"denied,omitempty"`
-	// Silent is from when on the host says nothing any more, and does not end. Its SSH server lives.
+	// Silent is from when on the host stops to answer, and does not end. Its SSH server lives.
 	Silent Silent `json:"silent,omitempty"`
 	// Environment is NAME=value, for programs.
 	Environment []string `json:"environment,omitempty"`

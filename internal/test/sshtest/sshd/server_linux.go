@@ -55,7 +55,7 @@ type Server struct {
 	complain *os.File
 }
 
-// ErrNoServer says that OpenSSH's server is not installed.
+// ErrNoServer means that OpenSSH's server is not installed.
 var ErrNoServer = errors.New("needs OpenSSH's server: make setup installs openssh-server")
 
 // startLimit is for a server that does not begin to listen.

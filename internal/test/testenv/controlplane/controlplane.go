@@ -40,7 +40,7 @@ const (
 // Patience is the limit for the start of a program, on a computer that is busy with other tests.
 const Patience = 2 * time.Minute
 
-// Options are what is started.
+// Options are the programs to start.
 type Options struct {
 	// Controllers also starts the controller manager and the scheduler.
 	Controllers bool

@@ -49,7 +49,7 @@ func childProcesses(of int, programs []string) ([]string, error) {
 	for _, stat := range stats {
 		text, err := os.ReadFile(stat)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended since
 		}
 		var pid, name, state, parent string
 		if _, err := fmt.Sscan(string(text), &pid, &name, &state, &parent); err != nil {

@@ -25,7 +25,7 @@ func Listen(ctx context.Context, address, certificates string, h http.Handler) (
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
 	return func() error {
-		err := server.Close() // a watch would not end by itself
+		err := server.Close() // a watch would not end otherwise
 		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 			err = errors.Join(err, served)
 		}

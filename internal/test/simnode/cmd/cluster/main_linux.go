@@ -38,7 +38,7 @@ const (
 	statusMissing = 3
 )
 
-// errUsage says that the command line is not one of those above.
+// errUsage means that the command line is not one of those above.
 var errUsage = errors.New("usage: cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS... | plane FOLDER | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
 
 func main() {

@@ -24,7 +24,7 @@ import (
 	"wmco/internal/test/sshtest/sshd"
 )
 
-// statusNoServer says that sshd is not installed.
+// statusNoServer means that sshd is not installed.
 const statusNoServer = 3
 
 func main() {

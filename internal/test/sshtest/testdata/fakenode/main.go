@@ -32,7 +32,7 @@ const (
 	drowsy   = "drowsy"   // verify does not end
 )
 
-// damaged is the exit status of the node agent if its own file is not what its name says.
+// damaged is the exit status of the node agent if its own file does not match its name.
 const damaged = 125
 
 func main() {

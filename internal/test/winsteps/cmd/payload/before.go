@@ -174,7 +174,7 @@ func lines(variables map[string]string) []string {
 	return all
 }
 
-// leftFiles returns what is left in the folders of bundles, except logs and the kubelet's certificate, which these
+// leftFiles returns the files left in the folders of bundles, except logs and the kubelet's certificate, which these
 // steps wrote.
 func leftFiles() ([]string, error) {
 	var left []string

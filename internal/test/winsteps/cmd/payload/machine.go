@@ -32,7 +32,7 @@ const (
 func archiveOf(bundle string) string   { return root + `\` + bundle + `.archive` }
 func publishedOf(bundle string) string { return root + `\published-` + bundle }
 
-// apiServer is where the bundle says that the API server is.
+// apiServer is the address of the API server in the bundle.
 const apiServer = "127.0.0.1:6443"
 
 // machine is this Windows.
@@ -45,7 +45,7 @@ func (m machine) say(format string, args ...any) {
 	fmt.Printf("payload-%s: %s\n", m.step, fmt.Sprintf(format, args...))
 }
 
-// cannot says in one line what a step does not do under Wine.
+// cannot prints in one line what a step does not do under Wine.
 func (m machine) cannot(what string) { m.say("not under Wine: %s", what) }
 
 // result is what a program printed, and its exit status.

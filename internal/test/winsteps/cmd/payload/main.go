@@ -5,7 +5,7 @@
 //
 //	payload NODE STEP...
 //
-// Its folder is C:\wmco-steps, which hack/windows/payload fills. Each step says what it does, and what cannot run where
+// Its folder is C:\wmco-steps, which hack/windows/payload fills. Each step prints what it does, and what cannot run where
 // it is built for Wine (-X main.wine=yes).
 //
 // Exit status: 0 done; 1 a step failed; 2 usage.
