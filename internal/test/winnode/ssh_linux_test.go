@@ -63,8 +63,8 @@ func reach(t *testing.T) *reached {
 	r.server = m.Start(t, winetest.Command{Path: sshServer, Args: []string{r.host + ":0", sshHostKey, sshAuthorized}})
 	address := ""
 	eventually(t, "the SSH server listens", func() bool {
-		errOut, whole := strings.CutSuffix(r.server.Output(t), "\n")
-		address = strings.TrimPrefix(errOut, "listens ")
+		line, whole := strings.CutSuffix(r.server.Output(t), "\n")
+		address = strings.TrimPrefix(line, "listens ")
 		return whole
 	})
 	r.line = sshtest.NewLine(t, address, sshtest.LineOptions{})

@@ -207,13 +207,13 @@ func (w *world) checkSecrets(t testing.TB) {
 // checkShown looks for secrets in what the operator writes for people.
 func (w *world) checkShown(t testing.TB) {
 	t.Helper()
-	said := &unstructured.Unstructured{}
-	said.SetAPIVersion(status.Group + "/" + status.Version)
-	said.SetKind(status.Kind)
+	written := &unstructured.Unstructured{}
+	written.SetAPIVersion(status.Group + "/" + status.Version)
+	written.SetKind(status.Kind)
 	w.try(t, "the status", func() error {
-		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, said))
+		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, written))
 	})
-	text, err := json.Marshal(found.Object)
+	text, err := json.Marshal(written.Object)
 	must(t, err)
 	w.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList
