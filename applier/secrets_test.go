@@ -8,10 +8,12 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/internal/hostsim/simulation"
 )
 
@@ -27,6 +29,53 @@ func secretSums(n node) []string {
 		sums = append(sums, hex.EncodeToString(sum[:]))
 	}
 	return sums
+}
+
+// placesOf returns the files with a secret: as it is, compressed as the applier keeps contents, or with its digest as their name.
+func (m *machine) placesOf(secret string) []string {
+	var list []string
+	stored, sum := string(archive.Compress([]byte(secret))), plan.ContentOf([]byte(secret)).SHA256
+	for path := range m.Snapshot().Files {
+		data, _ := m.Contents(path)
+		if strings.Contains(data, secret) || strings.Contains(data, stored) || strings.Contains(path, sum) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// TestAReplacedSecretIsNowhereOnTheHost: neither in its file nor in what is kept for repairs and rollbacks, also if the run was interrupted at any step.
+func TestAReplacedSecretIsNowhereOnTheHost(t *testing.T) {
+	t.Parallel()
+	const path, before = `C:\k\bootstrap-kubeconfig`, "auth: sesame-before\n"
+	old := newNode().Changed(func(n *node) { n.Secrets[path] = before })
+	next := old.Changed(func(n *node) { n.Secrets[path] = "auth: sesame-after\n" })
+	start := newMachine()
+	start.mustApply(t, old)
+	if found := start.placesOf(before); len(found) < 2 {
+		t.Fatalf("before: only in %q", found)
+	}
+	for step := 0; ; step++ {
+		m := start.copy()
+		m.CutAt(step)
+		_, err := m.apply(t, next, applier.Options{})
+		cut := m.Cut() // what is removed at last may fail, which is no error
+		if !cut && err != nil {
+			t.Fatal(err)
+		}
+		m.Revive()
+		if cut {
+			m.mustApply(t, next)
+			m.clock.Pass(2 * time.Hour) // a content that no run needs may be part of an upload for an hour (abandonedAfter)
+			m.mustApply(t, next)
+		}
+		if found := m.placesOf(before); len(found) > 0 {
+			t.Errorf("cut at %d: still in %q", step, found)
+		}
+		if !cut {
+			return
+		}
+	}
 }
 
 // tells fails the test if the error or an event of the last run tells a plain digest of a secret.
