@@ -138,7 +138,7 @@ func TestRecordsSayWhichHostANodeIs(t *testing.T) {
 func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 	for fix, machine := range map[string]objects.Object{
 		"remove the entry":               machineAt("m-a", "m1", "192.0.2.2"),
-		"wait until the Machine is gone": machineEnding("m-a", "m1", "192.0.2.2", "Deleting"),
+		"wait until the Machine is deleted": machineEnding("m-a", "m1", "192.0.2.2", "Deleting"),
 	} {
 		entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)
 		r := gatherFrom(t, Options{Records: &record.Set{}}, machine, entries)
