@@ -124,8 +124,8 @@ var controllerRules = []rule{
 	{
 		pkg: "report/mustgather",
 		imports: []string{
-			"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/gather/objects",
-			"controller/windowsnode",
+			"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/gather/ignition",
+			"controller/gather/objects", "controller/windowsnode", "render",
 		},
 		never: join(remote, []string{"applier/..."}),
 	},
