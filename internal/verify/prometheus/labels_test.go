@@ -369,7 +369,7 @@ func TestMissingLabelsAreFound(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for line, want := range map[string]string{
-		`a{x="1",y="2",job="j"} 1x2`: "", `h_bucket{x="1",le="2"} 1x2`: "", `a{x="1"} 1x2`: `"y" is missing`, `a{x="1",y="2",z="3"} 1x2`: `no label "z"`, `c 1x2`: "nobody serves c",
+		`a{x="1",y="2",job="j"} 1x2`: "", `h_bucket{x="1",le="2"} 1x2`: "", `a{x="1"} 1x2`: `"y" is missing`, `a{x="1",y="2",z="3"} 1x2`: `no label "z"`, `c 1x2`: "c is not served",
 	} {
 		if err := s.compare(line); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", line, err)
