@@ -137,7 +137,7 @@ func TestRecordsSayWhichHostANodeIs(t *testing.T) {
 // TestAnEntryWithTheAddressOfAMachine is not used, and kept where the Machine is about to go.
 func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 	for fix, machine := range map[string]objects.Object{
-		"remove the entry":               machineAt("m-a", "m1", "192.0.2.2"),
+		"remove the entry":                  machineAt("m-a", "m1", "192.0.2.2"),
 		"wait until the Machine is deleted": machineEnding("m-a", "m1", "192.0.2.2", "Deleting"),
 	} {
 		entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)
