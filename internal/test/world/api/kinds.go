@@ -74,7 +74,8 @@ func custom(gv schema.GroupVersion, kind, resource string, is trait) Kind {
 	return k
 }
 
-// Kinds returns the kinds of a cluster of OpenShift that the operator, the node agents and kubelets ask for.
+// Kinds returns the kinds of a cluster of OpenShift that the operator, the node agents and kubelets ask for. Events of the
+// two groups are apart here, and one in a cluster.
 func Kinds() []Kind {
 	core := corev1.SchemeGroupVersion
 	config, machineConfig := schema.GroupVersion{Group: "config.openshift.io", Version: "v1"}, schema.GroupVersion{Group: "machineconfiguration.openshift.io", Version: "v1"}
