@@ -2,14 +2,8 @@ package world
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
+	"crypto"
 	"maps"
-	"math/big"
 	"slices"
 	"testing"
 	"time"
@@ -46,11 +40,7 @@ func (w *world) addNodes(t testing.TB, count int) {
 	for range count {
 		w.addNode(t)
 	}
-	w.try(t, "records of hosts", func() error { return cluster.RecordNodes(w.ctx, w.admin()) })
-}
-
-func (w *world) admin() *rest.Config {
-	return w.server.Config(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
+	w.try(t, "records of hosts", func() error { return cluster.RecordNodes(w.ctx, w.admin) })
 }
 
 func (w *world) addNode(t testing.TB) {
@@ -79,24 +69,20 @@ func (w *world) addNode(t testing.TB) {
 // identityOf returns a configuration with a certificate that names a Node, which the agent reads. The server knows the
 // node by its transport.
 func identityOf(name string) (*rest.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	text, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
 		return nil, err
 	}
-	text, err := keyutil.MarshalPrivateKeyToPEM(key)
+	key, err := keyutil.ParsePrivateKeyPEM(text)
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().AddDate(100, 0, 0),
-		Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{user.NodesGroup}},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	cert, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: "system:node:" + name, Organization: []string{user.NodesGroup}}, key.(crypto.Signer))
 	if err != nil {
 		return nil, err
 	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})
-	return &rest.Config{Host: "https://world", TLSClientConfig: rest.TLSClientConfig{CAData: cert, CertData: cert, KeyData: text}}, nil
+	pair, err := certutil.EncodeCertificates(cert)
+	return &rest.Config{Host: "https://world", TLSClientConfig: rest.TLSClientConfig{CAData: pair, CertData: pair, KeyData: text}}, err
 }
 
 // start starts the node agent.

@@ -237,7 +237,6 @@ func (w *world) checkUsage() {
 		return
 	}
 	u := w.usage()
-	w.usages = append(w.usages, u)
 	if w.baseline == nil {
 		w.baseline = &u
 		return

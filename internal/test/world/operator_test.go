@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -155,8 +154,3 @@ func (noNames) LookupHost(_ context.Context, host string) ([]string, error) {
 func (noNames) LookupAddr(_ context.Context, address string) ([]string, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 }
-
-var _ fmt.Stringer = usage{}
-
-// String implements fmt.Stringer.
-func (u usage) String() string { return fmt.Sprintf("%d goroutines, %d MiB", u.goroutines, u.heap>>20) }

@@ -3,13 +3,16 @@ package world
 import (
 	"context"
 	"fmt"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/internal/test/observer"
+	"wmco/internal/test/simnode/cluster"
 )
 
 // keepPods keeps some pods on schedulable nodes, as a controller, a scheduler and kubelets do: one that is told to end has ended a moment later, and runs
@@ -38,9 +41,19 @@ func (w *world) keepPods(ctx context.Context, count int) {
 			}
 			made++
 			left++
-			_ = w.Create(ctx, podOn(name, made)) // again, if it does not work
+			_ = w.runPod(ctx, podOn(name, made)) // again, if it does not work
 		}
 	}
+}
+
+// runPod makes a pod that runs at once: a budget counts for no other.
+func (w *world) runPod(ctx context.Context, p *corev1.Pod) error {
+	if err := w.Create(ctx, p); err != nil {
+		return err
+	}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	return w.Status().Update(ctx, p)
 }
 
 func podOn(node string, number int) *corev1.Pod {
@@ -57,4 +70,25 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
+}
+
+// TestABudgetHoldsUpADrain: while the budget of the storms allows nothing, a node that needs a boot keeps its pod and does not boot. Afterwards it does both.
+func TestABudgetHoldsUpADrain(t *testing.T) {
+	inWorld(t, options{nodes: 2, seed: 1, patience: 3 * time.Hour, collection: time.Hour}, func(t *testing.T, w *world) {
+		m := w.machines[cluster.NodeName(0)]
+		must(t, w.runPod(t.Context(), podOn(m.name, 1000)))
+		w.denyEvictions(t)
+		w.loseFeature(t, m)
+		pause(w.ctx, 2*time.Hour)
+		pod := podOn("", 1000)
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.DeletionTimestamp != nil || w.boots > 0 {
+			t.Errorf("%v, deleted %s, %d boots", err, pod.DeletionTimestamp, w.boots)
+		}
+		w.calm(t)
+		w.rest(t)
+		err := w.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)
+		if !apierrors.IsNotFound(err) || w.boots != 1 || len(w.observer.Violations()) > 0 {
+			t.Errorf("%v, %d boots, %+v", err, w.boots, w.observer.Violations())
+		}
+	})
 }

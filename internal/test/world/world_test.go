@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/internal/test/faults"
@@ -50,8 +51,11 @@ type world struct {
 	client.Client
 	options options
 	//nolint:containedctx // the fleet lives as long as it
-	ctx      context.Context
-	server   *api.Server
+	ctx    context.Context
+	cancel context.CancelFunc
+	server *api.Server
+	// admin is the configuration of an administrator's client.
+	admin    *rest.Config
 	observer *observer.Observer
 	random   *rand.Rand
 	example  cluster.Example
@@ -81,9 +85,8 @@ type world struct {
 	dealt int
 	// badDays are the next faults of bad days; each comes before any comes again.
 	badDays []faults.Fault
-	// changes and faults are how often each happened, usages what the operator used at rest.
+	// changes and faults are how often each happened.
 	changes, faults map[string]int
-	usages          []usage
 }
 
 // root is the folder of this module.
@@ -93,37 +96,41 @@ var root = filepath.Join("..", "..", "..")
 func inWorld(t *testing.T, o options, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		w := newWorld(t, ctx, o)
-		defer w.end(cancel)
+		w := newWorld(t, o)
+		defer w.end(t)
+		w.begin(t)
 		test(t, w)
-		if t.Failed() {
-			t.Logf("the story, seed %d:\n%s", o.seed, strings.Join(w.story, "\n"))
-		}
 	})
 }
 
-// newWorld returns when all nodes have what is wanted.
-func newWorld(t testing.TB, ctx context.Context, o options) *world { //nolint:revive // t is first in tests
+// newWorld returns an API server without objects.
+func newWorld(t testing.TB, o options) *world {
 	t.Helper()
 	definitions, err := manifests.Read(filepath.Join(root, "deploy", "crd"))
 	must(t, err)
 	kinds, err := api.WithDefinition(api.Kinds(), definitions[0].Unstructured)
 	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
 	server, err := api.New(ctx, kinds)
 	must(t, err)
 	scheme := runtime.NewScheme()
 	must(t, clientgoscheme.AddToScheme(scheme))
 	must(t, machinev1beta1.Install(scheme))
-	config := server.Config(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	admin := server.Config(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
+	c, err := client.New(admin, client.Options{Scheme: scheme})
 	must(t, err)
-	w := &world{
-		Client: c, options: o, ctx: ctx, server: server, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
+	return &world{
+		Client: c, options: o, ctx: ctx, cancel: cancel, server: server, admin: admin, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
 		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(),
 	}
+}
+
+// begin makes the cluster and its nodes, and returns when all of them are at rest.
+func (w *world) begin(t testing.TB) {
+	t.Helper()
 	w.load(t, "golden/clusters/common", "golden/clusters/none/infrastructure.yaml", "golden/clusters/none/controllerconfig.yaml",
 		"golden/clusters/none/machineconfigs.yaml", "deploy/rbac", "deploy/admission")
+	var err error
 	executables, err = readPayload()
 	must(t, err)
 	w.example, err = cluster.ReadExample(root)
@@ -131,20 +138,19 @@ func newWorld(t testing.TB, ctx context.Context, o options) *world { //nolint:re
 	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
 	w.example.Template.Status.NodeInfo.KubeletVersion = kubelet.Version
 	w.observer.HideSecrets("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
-	must(t, w.observer.Watch(ctx, config))
+	must(t, w.observer.Watch(w.ctx, w.admin))
 	// The nodes get their first bundle at once.
-	w.settings = settings{maxUnavailable: o.nodes, maxParallel: 10_000, maxPods: 250}
+	w.settings = settings{maxUnavailable: w.options.nodes, maxParallel: 10_000, maxPods: 250}
 	w.write(t)
 	w.putMirrorSet(t, 0)
 	w.putCAs(t, func() bool { return false })
-	w.addNodes(t, o.nodes)
+	w.addNodes(t, w.options.nodes)
 	w.live()
 	w.rest(t)
 	w.settings = settings{maxUnavailable: 2, maxParallel: 20, canaries: 1, maxPods: 250}
 	w.write(t)
 	w.observer.KeepRules(w.settings.rules())
-	go w.keepPods(ctx, max(1, o.nodes/4))
-	return w
+	go w.keepPods(w.ctx, max(2, w.options.nodes/2))
 }
 
 // load makes the objects of files below the root.
@@ -162,15 +168,18 @@ func (w *world) load(t testing.TB, names ...string) {
 	}
 }
 
-// end ends everything that runs. Nodes first: what they still write is read.
-func (w *world) end(cancel context.CancelFunc) {
+// end ends everything that runs, and prints the story of a failure. Nodes end first: what they still write is read.
+func (w *world) end(t *testing.T) {
+	if t.Failed() {
+		t.Logf("the story, seed %d:\n%s", w.options.seed, strings.Join(w.story, "\n"))
+	}
 	for _, m := range w.named(isOn) {
 		m.stop()
 	}
 	if w.operator != nil {
 		w.operator.stop()
 	}
-	cancel()
+	w.cancel()
 	synctest.Wait()
 	_ = w.server.Etcd.Close()
 }

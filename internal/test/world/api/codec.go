@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -91,6 +94,7 @@ func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	if !isUnstructured(o) {
 		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		d.defaulter.Default(o)
+		takeStrings(o)
 	}
 	return o, gvk, err
 }
@@ -135,12 +139,31 @@ func (c convertor) toGo(u *unstructured.Unstructured) (runtime.Object, error) {
 	if _, ok := o.(runtime.Unstructured); ok {
 		return u, nil
 	}
-	return o, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return nil, err
+	}
+	takeStrings(o)
+	return o, nil
+}
+
+// takeStrings makes the strings of a Secret part of its data, as API servers do: nothing is stored as a string.
+func takeStrings(o runtime.Object) {
+	s, ok := o.(*corev1.Secret)
+	if !ok || len(s.StringData) == 0 {
+		return
+	}
+	if s.Data == nil {
+		s.Data = map[string][]byte{}
+	}
+	for key, text := range s.StringData {
+		s.Data[key] = []byte(text)
+	}
+	s.StringData = nil
 }
 
 // ConvertFieldLabel implements runtime.ObjectConvertor.
 func (c convertor) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
-	if known(gvk.GroupKind(), label) {
+	if isSelectable(gvk.GroupKind(), label) {
 		return label, value, nil
 	}
 	return "", "", fmt.Errorf("field label not supported: %s", label)
@@ -158,16 +181,8 @@ var selectable = map[schema.GroupKind][]string{
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {"spec.signerName"},
 }
 
-func known(gk schema.GroupKind, label string) bool {
-	if label == "metadata.name" || label == "metadata.namespace" {
-		return true
-	}
-	for _, f := range selectable[gk] {
-		if f == label {
-			return true
-		}
-	}
-	return false
+func isSelectable(gk schema.GroupKind, label string) bool {
+	return label == "metadata.name" || label == "metadata.namespace" || slices.Contains(selectable[gk], label)
 }
 
 // fieldsOf are what selectors of fields see of an object.
@@ -190,7 +205,7 @@ func fieldsOf(k Kind, o runtime.Object) (fields.Set, error) {
 	}
 	for _, f := range list {
 		set[f] = ""
-		if v, ok, _ := unstructured.NestedFieldNoCopy(content, split(f)...); ok {
+		if v, ok, _ := unstructured.NestedFieldNoCopy(content, strings.Split(f, ".")...); ok {
 			set[f] = fmt.Sprint(v)
 		}
 	}

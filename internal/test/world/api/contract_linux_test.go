@@ -41,6 +41,7 @@ const (
 	apply     = "application/apply-patch+yaml"
 
 	node   = "/api/v1/nodes"
+	secret = "/api/v1/namespaces/default/secrets"
 	maps   = "/api/v1/namespaces/default/configmaps"
 	pods   = "/api/v1/namespaces/default/pods"
 	budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -93,7 +94,12 @@ func calls() []call {
 		{"GET", maps + "/dry", "", ""},
 		{"PUT", maps + "/applied", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","resourceVersion":"1"},"data":{}}`, ""},
 		{"PUT", maps + "/none", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none","resourceVersion":"1"},"data":{}}`, ""},
+		{"POST", secret, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"strings"},"type":"Opaque","stringData":{"a":"1"}}`, ""},
+		{"PATCH " + apply, secret + "/strings?fieldManager=one", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"strings"},"stringData":{"b":"2"}}`, ""},
+		{"PATCH " + merge, secret + "/strings", `{"stringData":{"a":"3"}}`, ""},
 		{"POST", pods, pod("stays", ""), ""},
+		{"POST", pods, pod("pending", ""), ""},
+		{"POST", pods + "/pending/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"pending","namespace":"default"}}`, ""},
 		{"POST", pods, pod("evicted", ""), ""},
 		{"PATCH " + strategic, pods + "/evicted/status", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, ""},
 		{"PATCH " + strategic, pods + "/stays/status", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, ""},

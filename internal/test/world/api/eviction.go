@@ -49,11 +49,11 @@ func (e evictions) Create(ctx context.Context, name string, o runtime.Object, _ 
 	pod := found.(*corev1.Pod)
 	done := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
 	if !done {
-		if err := e.spend(ctx, pod); err != nil {
+		if err := e.takeDisruption(ctx, pod); err != nil {
 			return nil, err
 		}
 	}
-	if _, _, err := e.podStatus.Update(ctx, name, rest.DefaultUpdatedObjectInfo(nil, disrupted), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+	if _, _, err := e.podStatus.Update(ctx, name, rest.DefaultUpdatedObjectInfo(nil, addDisruption), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
 		return nil, err
 	}
 	options := eviction.DeleteOptions
@@ -66,8 +66,8 @@ func (e evictions) Create(ctx context.Context, name string, o runtime.Object, _ 
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
 }
 
-// disrupted adds the condition of a pod that is evicted (registry/core/pod/storage/eviction.go of Kubernetes).
-func disrupted(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+// addDisruption adds the condition of a pod that is evicted (registry/core/pod/storage/eviction.go of Kubernetes).
+func addDisruption(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 	pod := old.(*corev1.Pod).DeepCopy()
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: metav1.Now(),
@@ -75,8 +75,8 @@ func disrupted(_ context.Context, _, old runtime.Object) (runtime.Object, error)
 	return pod, nil
 }
 
-// spend takes one disruption of the budget of a pod.
-func (e evictions) spend(ctx context.Context, pod *corev1.Pod) error {
+// takeDisruption takes one disruption of the budget of a pod.
+func (e evictions) takeDisruption(ctx context.Context, pod *corev1.Pod) error {
 	list, err := e.budgets.List(ctx, &internalversion.ListOptions{})
 	if err != nil {
 		return err

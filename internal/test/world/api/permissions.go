@@ -26,7 +26,7 @@ type permissions struct {
 	server *Server
 
 	mu sync.Mutex
-	// read is the revision of what is known.
+	// read is the revision of the bindings.
 	read     int64
 	bindings []binding
 }
@@ -44,13 +44,14 @@ func (p *permissions) Authorize(ctx context.Context, a authorizer.Attributes) (a
 	if slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) || !a.IsResourceRequest() || ofKubelet(who, a) {
 		return authorizer.DecisionAllow, "", nil
 	}
-	list, err := p.current(ctx)
+	list, err := p.currentBindings(ctx)
 	if err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	for _, b := range list {
-		if (b.namespace == "" || b.namespace == a.GetNamespace()) && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, b.namespace) }) &&
-			slices.ContainsFunc(b.rules, func(r rbacv1.PolicyRule) bool { return permits(r, a) }) {
+		applies := (b.namespace == "" || b.namespace == a.GetNamespace()) &&
+			slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, b.namespace) })
+		if applies && slices.ContainsFunc(b.rules, func(r rbacv1.PolicyRule) bool { return permitsRequest(r, a) }) {
 			return authorizer.DecisionAllow, "", nil
 		}
 	}
@@ -90,8 +91,8 @@ func isSubject(who user.Info, s rbacv1.Subject, namespace string) bool {
 	return false
 }
 
-// permits is the rule of RBAC (kubernetes.io/docs/reference/access-authn-authz/rbac).
-func permits(r rbacv1.PolicyRule, a authorizer.Attributes) bool {
+// permitsRequest is the rule of RBAC (kubernetes.io/docs/reference/access-authn-authz/rbac).
+func permitsRequest(r rbacv1.PolicyRule, a authorizer.Attributes) bool {
 	has := func(list []string, x string) bool { return slices.Contains(list, "*") || slices.Contains(list, x) }
 	resource := a.GetResource()
 	if a.GetSubresource() != "" {
@@ -101,8 +102,8 @@ func permits(r rbacv1.PolicyRule, a authorizer.Attributes) bool {
 		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.GetName()))
 }
 
-// current returns the bindings as they are.
-func (p *permissions) current(ctx context.Context) ([]binding, error) {
+// currentBindings returns the bindings as they are.
+func (p *permissions) currentBindings(ctx context.Context) ([]binding, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := int64(0)

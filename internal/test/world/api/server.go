@@ -3,8 +3,8 @@
 //
 //	client --http.RoundTripper--> user, permissions --> handlers --> registry --> storage --> internal/test/world/etcd
 //
-// It runs in a bubble of testing/synctest: nothing in it waits for anything outside. What is asked that it does not
-// have gets 404, and a kind that it does not know is none that it serves.
+// It runs in a bubble of testing/synctest: it waits for nothing outside. A request for a kind or a part that it does not
+// have gets 404.
 package api
 
 import (
@@ -59,8 +59,7 @@ type Server struct {
 	open    connections
 }
 
-// New returns a server of some kinds that answers until the context ends. Who may do what is said by the objects of RBAC
-// that it has.
+// New returns a server of some kinds that answers until the context ends. Its objects of RBAC decide about requests.
 func New(ctx context.Context, kinds []Kind) (*Server, error) {
 	scheme, err := newScheme(kinds)
 	if err != nil {
@@ -98,10 +97,10 @@ func New(ctx context.Context, kinds []Kind) (*Server, error) {
 	return s, nil
 }
 
-// compactEvery is how often what was before is forgotten (kube-apiserver, --etcd-compaction-interval).
+// compactEvery is the time between two compactions (kube-apiserver, --etcd-compaction-interval).
 const compactEvery = 5 * time.Minute
 
-// compact forgets what was before the last time: who goes on from there gets 410.
+// compact forgets revisions before the last compaction: a watch that continues from there gets 410.
 func (s *Server) compact(ctx context.Context) {
 	before := int64(0)
 	for {
@@ -114,8 +113,6 @@ func (s *Server) compact(ctx context.Context) {
 		before = s.Etcd.Revision()
 	}
 }
-
-func lower(s string) string { return strings.ToLower(s) }
 
 // install adds the requests of a group.
 func (s *Server) install(c *restful.Container, gv schema.GroupVersion, storage map[string]rest.Storage, a authorizer.Authorizer) error {
@@ -194,7 +191,7 @@ func (s *Server) discovery(next http.Handler) http.Handler {
 		}
 		seen[gv] = true
 		v := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
-		if i := indexGroup(groups.Groups, gv.Group); i >= 0 {
+		if i := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == gv.Group }); i >= 0 {
 			groups.Groups[i].Versions = append(groups.Groups[i].Versions, v)
 			continue
 		}
@@ -228,13 +225,4 @@ func (s *Server) discovery(next http.Handler) http.Handler {
 // isCustom reports whether a group is one of CustomResourceDefinitions, which have no strategic merge patches.
 func (s *Server) isCustom(group string) bool {
 	return slices.ContainsFunc(s.kinds, func(k Kind) bool { return k.Group == group && k.Custom })
-}
-
-func indexGroup(list []metav1.APIGroup, name string) int {
-	for i, g := range list {
-		if g.Name == name {
-			return i
-		}
-	}
-	return -1
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,7 +31,7 @@ func (s *Server) addStores(k Kind) error {
 		NewListFunc: func() runtime.Object {
 			return s.newObject(k.GroupVersion().WithKind(k.Kind + "List"))
 		},
-		DefaultQualifiedResource: resource, SingularQualifiedResource: schema.GroupResource{Group: k.Group, Resource: lower(k.Kind)},
+		DefaultQualifiedResource: resource, SingularQualifiedResource: schema.GroupResource{Group: k.Group, Resource: strings.ToLower(k.Kind)},
 		CreateStrategy: main, UpdateStrategy: main, DeleteStrategy: main, ResetFieldsStrategy: main,
 		TableConvertor: rest.NewDefaultTableConvertor(resource), ReturnDeletedObject: k.Kind == "Pod",
 	}
@@ -44,19 +45,19 @@ func (s *Server) addStores(k Kind) error {
 	}); err != nil {
 		return err
 	}
-	s.add(k, "", store, store)
+	s.addStore(k, "", store, store)
 	if k.Status {
 		status := *store
 		of := main
 		of.status = true
 		status.UpdateStrategy, status.ResetFieldsStrategy = of, of
-		s.add(k, "/status", &status, statusOf{&status})
+		s.addStore(k, "/status", &status, statusOf{&status})
 	}
 	return nil
 }
 
-// add adds the requests of a resource or a part of it.
-func (s *Server) add(k Kind, part string, store *registry.Store, requests rest.Storage) {
+// addStore adds the requests of a resource or a part of it.
+func (s *Server) addStore(k Kind, part string, store *registry.Store, requests rest.Storage) {
 	gv := k.GroupVersion()
 	if s.storage[gv] == nil {
 		s.storage[gv] = map[string]rest.Storage{}

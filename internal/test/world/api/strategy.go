@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-func split(path string) []string { return strings.Split(path, ".") }
-
 // strategy is what the registry asks about a kind: which part of an object a request may change.
 type strategy struct {
 	runtime.ObjectTyper
@@ -54,7 +52,7 @@ func (s strategy) Validate(_ context.Context, o runtime.Object) field.ErrorList 
 	return validation.ValidateObjectMetaAccessor(o.(metav1.Object), s.kind.Namespaced, names, field.NewPath("metadata"))
 }
 
-// ValidateUpdate does as Validate.
+// ValidateUpdate checks nothing: names cannot change.
 func (s strategy) ValidateUpdate(_ context.Context, o, _ runtime.Object) field.ErrorList { return nil }
 
 // PrepareForCreate removes what a client cannot set.
@@ -81,7 +79,7 @@ func (s strategy) PrepareForUpdate(_ context.Context, o, old runtime.Object) {
 	now, before := o.(metav1.Object), old.(metav1.Object)
 	switch {
 	case s.status && s.kind.Custom:
-		status := part(o, "status")
+		status := partOf(o, "status")
 		managed, version := now.GetManagedFields(), now.GetResourceVersion()
 		u, kept := o.(*unstructured.Unstructured), old.(*unstructured.Unstructured).DeepCopy()
 		u.Object = kept.Object
@@ -90,18 +88,18 @@ func (s strategy) PrepareForUpdate(_ context.Context, o, old runtime.Object) {
 		u.SetResourceVersion(version)
 	case s.status:
 		// Labels and annotations of a Node are taken from a request of its status.
-		setPart(o, "spec", part(old, "spec"))
+		setPart(o, "spec", partOf(old, "spec"))
 	case s.kind.Status:
-		setPart(o, "status", part(old, "status"))
+		setPart(o, "status", partOf(old, "status"))
 	}
 	now.SetGeneration(before.GetGeneration())
-	if s.kind.Generation && !s.status && !apiequality.Semantic.DeepEqual(contents(o), contents(old)) {
+	if s.kind.Generation && !s.status && !apiequality.Semantic.DeepEqual(specOf(o), specOf(old)) {
 		now.SetGeneration(before.GetGeneration() + 1)
 	}
 }
 
-// contents is an object without its metadata and status.
-func contents(o runtime.Object) map[string]any {
+// specOf returns an object without its metadata and status.
+func specOf(o runtime.Object) map[string]any {
 	all, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil
@@ -115,8 +113,8 @@ func contents(o runtime.Object) map[string]any {
 	return rest
 }
 
-// part returns the spec or status of an object.
-func part(o runtime.Object, name string) any {
+// partOf returns the spec or status of an object.
+func partOf(o runtime.Object, name string) any {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.Object[name]
 	}

@@ -51,7 +51,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(request.WithUser(r.Context(), t.who))
 	out, in := io.Pipe()
 	b := &body{PipeReader: out, cancel: cancel, server: t.server}
-	if !b.open() {
+	if !b.isTaken() {
 		cancel()
 		return nil, errDown
 	}
@@ -104,8 +104,8 @@ type body struct {
 	server *Server
 }
 
-// open reports whether the server takes the request.
-func (b *body) open() bool {
+// isTaken reports whether the server takes the request.
+func (b *body) isTaken() bool {
 	c := &b.server.open
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package etcd is an etcd in memory, as far as the storage of an API server asks one: revisions, reads of the past until
-// they are compacted, writes that fail where somebody else was first, leases, watches from any revision.
+// they are compacted, writes that fail where another write was first, leases, watches from any revision.
 //
 //	k8s.io/apiserver/pkg/storage/etcd3 --Get, List, OptimisticPut, OptimisticDelete, Watch, Grant--> Memory
 //
@@ -81,9 +81,9 @@ func (m *Memory) Compact(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.compacted = max(m.compacted, min(revision, m.revision))
-	m.changes = slices.Delete(m.changes, 0, m.since(m.compacted+1))
+	m.changes = slices.Delete(m.changes, 0, m.firstChange(m.compacted+1))
 	for name, list := range m.versions {
-		i := max(0, newest(list, m.compacted))
+		i := max(0, newestUpTo(list, m.compacted))
 		if list = slices.Delete(list, 0, i); len(list) == 1 && list[0].Version == 0 {
 			delete(m.versions, name)
 		} else {
@@ -93,8 +93,8 @@ func (m *Memory) Compact(revision int64) {
 	m.names = slices.Sorted(maps.Keys(m.versions))
 }
 
-// since returns the index of the first change at a revision or later.
-func (m *Memory) since(revision int64) int {
+// firstChange returns the index of the first change at a revision or later.
+func (m *Memory) firstChange(revision int64) int {
 	i, _ := slices.BinarySearchFunc(m.changes, revision, func(c change, r int64) int { return cmp.Compare(c.revision, r) })
 	return i
 }
@@ -109,8 +109,8 @@ func (m *Memory) Revision() int64 {
 // resourceOfKey is the part of a key that names its resource: /registry/RESOURCE/...
 const resourceOfKey = 2
 
-// newest returns the index of the last version up to a revision, -1 if there is none.
-func newest(list []*mvccpb.KeyValue, revision int64) int {
+// newestUpTo returns the index of the last version up to a revision, -1 if there is none.
+func newestUpTo(list []*mvccpb.KeyValue, revision int64) int {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].ModRevision <= revision {
 			return i
@@ -119,17 +119,17 @@ func newest(list []*mvccpb.KeyValue, revision int64) int {
 	return -1
 }
 
-// at returns what a key has at a revision, nil if there is no such key then.
-func (m *Memory) at(key string, revision int64) *mvccpb.KeyValue {
+// versionAt returns what a key has at a revision, nil if there is no such key then.
+func (m *Memory) versionAt(key string, revision int64) *mvccpb.KeyValue {
 	list := m.versions[key]
-	if i := newest(list, revision); i >= 0 && list[i].Version > 0 {
+	if i := newestUpTo(list, revision); i >= 0 && list[i].Version > 0 {
 		return list[i]
 	}
 	return nil
 }
 
-// check returns the revision that is read, or the error of etcd.
-func (m *Memory) check(asked int64) (int64, error) {
+// checkRevision returns the revision that is read, or the error of etcd.
+func (m *Memory) checkRevision(asked int64) (int64, error) {
 	switch {
 	case asked == 0:
 		return m.revision, nil
@@ -145,11 +145,11 @@ func (m *Memory) check(asked int64) (int64, error) {
 func (m *Memory) Get(_ context.Context, key string, o kubernetes.GetOptions) (kubernetes.GetResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, err := m.check(o.Revision)
+	r, err := m.checkRevision(o.Revision)
 	if err != nil {
 		return kubernetes.GetResponse{}, err
 	}
-	return kubernetes.GetResponse{KV: m.at(key, r), Revision: m.revision}, nil
+	return kubernetes.GetResponse{KV: m.versionAt(key, r), Revision: m.revision}, nil
 }
 
 // List implements kubernetes.Interface.
@@ -158,15 +158,15 @@ func (m *Memory) List(_ context.Context, prefix string, o kubernetes.ListOptions
 	if o.Continue != "" {
 		from = o.Continue
 	}
-	list, count, revision, err := m.scan(from, clientv3.GetPrefixRangeEnd(prefix), o.Revision, o.Limit)
+	list, count, revision, err := m.listRange(from, clientv3.GetPrefixRangeEnd(prefix), o.Revision, o.Limit)
 	return kubernetes.ListResponse{Kvs: list, Count: count, Revision: revision}, err
 }
 
-// scan reads the keys from one up to another. Count is how many there are without the limit.
-func (m *Memory) scan(from, to string, at, limit int64) (list []*mvccpb.KeyValue, count, revision int64, err error) {
+// listRange reads the keys from one up to another. Count is how many there are without the limit.
+func (m *Memory) listRange(from, to string, at, limit int64) (list []*mvccpb.KeyValue, count, revision int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, err := m.check(at)
+	r, err := m.checkRevision(at)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -175,7 +175,7 @@ func (m *Memory) scan(from, to string, at, limit int64) (list []*mvccpb.KeyValue
 		if name >= to {
 			break
 		}
-		kv := m.at(name, r)
+		kv := m.versionAt(name, r)
 		if kv == nil {
 			continue
 		}
@@ -196,8 +196,8 @@ func (m *Memory) Count(ctx context.Context, prefix string, _ kubernetes.CountOpt
 func (m *Memory) OptimisticPut(_ context.Context, key string, value []byte, expected int64, o kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.at(key, m.revision)
-	if modified(now) != expected {
+	now := m.versionAt(key, m.revision)
+	if revisionOf(now) != expected {
 		return kubernetes.PutResponse{KV: now, Revision: m.revision}, nil
 	}
 	m.revision++
@@ -205,8 +205,8 @@ func (m *Memory) OptimisticPut(_ context.Context, key string, value []byte, expe
 	if now != nil {
 		next.CreateRevision, next.Version = now.CreateRevision, now.Version+1
 	}
-	m.write(key, next, &clientv3.Event{Type: clientv3.EventTypePut, Kv: next, PrevKv: now})
-	m.expire(key, o.LeaseID)
+	m.addVersion(key, next, &clientv3.Event{Type: clientv3.EventTypePut, Kv: next, PrevKv: now})
+	m.expireKey(key, o.LeaseID)
 	return kubernetes.PutResponse{KV: next, Succeeded: true, Revision: m.revision}, nil
 }
 
@@ -214,26 +214,26 @@ func (m *Memory) OptimisticPut(_ context.Context, key string, value []byte, expe
 func (m *Memory) OptimisticDelete(_ context.Context, key string, expected int64, _ kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.at(key, m.revision)
-	if modified(now) != expected {
+	now := m.versionAt(key, m.revision)
+	if revisionOf(now) != expected {
 		return kubernetes.DeleteResponse{KV: now, Revision: m.revision}, nil
 	}
-	m.remove(key, now)
+	m.removeKey(key, now)
 	return kubernetes.DeleteResponse{KV: now, Succeeded: true, Revision: m.revision}, nil
 }
 
-func modified(kv *mvccpb.KeyValue) int64 {
+func revisionOf(kv *mvccpb.KeyValue) int64 {
 	if kv == nil {
 		return 0
 	}
 	return kv.ModRevision
 }
 
-func (m *Memory) remove(key string, now *mvccpb.KeyValue) {
+func (m *Memory) removeKey(key string, now *mvccpb.KeyValue) {
 	m.revision++
 	mark := &mvccpb.KeyValue{Key: []byte(key), ModRevision: m.revision}
-	m.write(key, mark, &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: mark, PrevKv: now})
-	m.expire(key, 0)
+	m.addVersion(key, mark, &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: mark, PrevKv: now})
+	m.expireKey(key, 0)
 }
 
 // LastChange is the revision of the last change of a resource; zero if there was none.
@@ -243,8 +243,8 @@ func (m *Memory) LastChange(resource string) int64 {
 	return m.written[resource]
 }
 
-// write adds a version of a key and tells the watches.
-func (m *Memory) write(key string, kv *mvccpb.KeyValue, e *clientv3.Event) {
+// addVersion adds a version of a key and tells the watches.
+func (m *Memory) addVersion(key string, kv *mvccpb.KeyValue, e *clientv3.Event) {
 	if i, found := slices.BinarySearch(m.names, key); !found {
 		m.names = slices.Insert(m.names, i, key)
 	}
@@ -254,12 +254,12 @@ func (m *Memory) write(key string, kv *mvccpb.KeyValue, e *clientv3.Event) {
 	}
 	m.changes = append(m.changes, change{m.revision, e})
 	for w := range m.watches {
-		w.add(key, m.revision, e)
+		w.queueEvent(key, m.revision, e)
 	}
 }
 
-// expire removes a key after the time of its lease.
-func (m *Memory) expire(key string, lease clientv3.LeaseID) {
+// expireKey removes a key after the time of its lease.
+func (m *Memory) expireKey(key string, lease clientv3.LeaseID) {
 	if t := m.expiring[key]; t != nil {
 		t.Stop()
 		delete(m.expiring, key)
@@ -270,119 +270,10 @@ func (m *Memory) expire(key string, lease clientv3.LeaseID) {
 	m.expiring[key] = time.AfterFunc(m.leases[lease], func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if now := m.at(key, m.revision); now != nil && now.Lease == int64(lease) && !m.closed {
-			m.remove(key, now)
+		if now := m.versionAt(key, m.revision); now != nil && now.Lease == int64(lease) && !m.closed {
+			m.removeKey(key, now)
 		}
 	})
-}
-
-// watch is one request of a watch. What it has not sent yet is in queue.
-type watch struct {
-	from, to string
-	since    int64
-	mu       sync.Mutex
-	queue    []clientv3.WatchResponse
-	wake     chan struct{}
-}
-
-func (w *watch) add(key string, revision int64, e *clientv3.Event) {
-	if revision < w.since || key != w.from && (w.to == "" || key < w.from || key >= w.to) {
-		return
-	}
-	w.put(clientv3.WatchResponse{Header: &pb.ResponseHeader{Revision: revision}, Events: []*clientv3.Event{e}})
-}
-
-func (w *watch) put(r clientv3.WatchResponse) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = append(w.queue, r)
-	select {
-	case w.wake <- struct{}{}:
-	default: // it will look
-	}
-}
-
-func (w *watch) take() []clientv3.WatchResponse {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list := w.queue
-	w.queue = nil
-	return list
-}
-
-// Watch implements clientv3.Watcher.
-func (m *Memory) Watch(ctx context.Context, key string, options ...clientv3.OpOption) clientv3.WatchChan {
-	op := clientv3.OpGet(key, options...)
-	w := &watch{from: key, to: string(op.RangeBytes()), since: op.Rev(), wake: make(chan struct{}, 1)}
-	m.mu.Lock()
-	if w.since == 0 {
-		w.since = m.revision + 1
-	}
-	if w.since <= m.compacted {
-		w.put(clientv3.WatchResponse{Header: &pb.ResponseHeader{Revision: m.revision}, CompactRevision: m.compacted, Canceled: true})
-	} else {
-		for _, c := range m.changes[m.since(w.since):] {
-			w.add(string(c.event.Kv.Key), c.revision, c.event)
-		}
-		m.watches[w] = true
-	}
-	m.mu.Unlock()
-	out := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(out)
-		defer m.forget(w)
-		for {
-			for _, r := range w.take() {
-				select {
-				case out <- r:
-				case <-ctx.Done():
-					return
-				}
-				if r.Canceled {
-					return
-				}
-			}
-			var progress <-chan time.Time
-			if op.IsProgressNotify() {
-				progress = time.After(progressEvery)
-			}
-			select {
-			case <-w.wake:
-			case <-progress:
-				m.notify(w)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return out
-}
-
-// progressEvery is how often a watch that asks for it is told the newest revision when there is nothing else.
-const progressEvery = 4 * time.Minute
-
-// notify tells a watch the newest revision.
-func (m *Memory) notify(w *watch) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w.put(clientv3.WatchResponse{Header: &pb.ResponseHeader{Revision: m.revision}})
-}
-
-func (m *Memory) forget(w *watch) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.watches, w)
-}
-
-// RequestProgress implements clientv3.Watcher: all watches are told the newest revision.
-func (m *Memory) RequestProgress(context.Context) error {
-	m.mu.Lock()
-	all := slices.Collect(maps.Keys(m.watches))
-	m.mu.Unlock()
-	for _, w := range all {
-		m.notify(w)
-	}
-	return nil
 }
 
 // reads is the part of the key-value interface that the storage asks for besides kubernetes.Interface.
@@ -398,7 +289,7 @@ func (r reads) Get(_ context.Context, key string, options ...clientv3.OpOption) 
 	if to == "" {
 		to = key + "\x00"
 	}
-	list, count, revision, err := r.m.scan(key, to, op.Rev(), op.Limit())
+	list, count, revision, err := r.m.listRange(key, to, op.Rev(), op.Limit())
 	if err != nil {
 		return nil, err
 	}
