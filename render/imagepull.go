@@ -7,7 +7,7 @@ import (
 	"wmco/render/mirrors"
 )
 
-// ImagePull says where Windows nodes pull an image for a Pod without an imagePullSecret.
+// ImagePull lists the places at which Windows nodes pull an image for a Pod without an imagePullSecret.
 type ImagePull struct {
 	Image string `json:"image"`
 	// Places are asked in this order.
@@ -17,7 +17,7 @@ type ImagePull struct {
 // PullPlace is a place at which containerd asks for an image.
 type PullPlace struct {
 	URL string `json:"url"`
-	// Credentials say from where those come that containerd sends there if it is asked; empty if there are none.
+	// Credentials are the sources of the credentials that containerd sends when the place asks for them; empty for none.
 	Credentials []string `json:"credentials"`
 }
 
@@ -53,7 +53,7 @@ func (c Cluster) pullCredentials(hosts mirrors.Result, image string, p mirrors.P
 	}
 	config, err := c.providersToRun(hosts)
 	if err != nil || !p.FromKubelet {
-		return from // what is wrong with the file of providers is a finding
+		return from // errors in the file of providers are findings
 	}
 	for _, x := range config.Providers {
 		if slices.ContainsFunc(x.MatchImages, func(pattern string) bool { return mirrors.KubeletMatches(pattern, image) }) {

@@ -9,15 +9,16 @@ import (
 // PullPlace is a place at which containerd pulls an image.
 type PullPlace struct {
 	URL string
-	// Keys are those of the entries of the pull secret that containerd sends there if it is asked, in its order; a user and password in a key are masked.
+	// Keys are those of the entries of the pull secret whose credentials containerd sends when the place asks for them, in its
+	// order. A user and password in a key are masked.
 	Keys []string
 	// FromKubelet reports whether the credentials are those that the kubelet gives. Otherwise they are in the hosts file.
 	FromKubelet bool
 }
 
-// Pulls returns where containerd pulls an image, a full name with a tag or digest, and what it sends there.
+// Pulls returns where containerd pulls an image, a full name with a tag or digest, and the credentials it sends there.
 func (r Result) Pulls(in Inputs, image string) []PullPlace {
-	list, _ := in.parseCredentials() // Build has reported what cannot be used
+	list, _ := in.parseCredentials() // Build has reported entries that cannot be used
 	var pulls []PullPlace
 	for _, p := range r.Places(image) {
 		pull := PullPlace{URL: p.URL, FromKubelet: p.Authorization.IsZero()}
