@@ -313,10 +313,13 @@ func (w *world) powerAllOn(t *testing.T) bool {
 	return len(off) > 0
 }
 
+// longestOutage is how long the API server is away at most.
+const longestOutage = 10 * time.Minute
+
 func (w *world) stopAPIServer(*testing.T) {
 	w.observer.Disturb()
 	w.server.SetDown(true)
-	pause(w.ctx, time.Duration(1+w.random.IntN(600))*time.Second)
+	pause(w.ctx, time.Second+time.Duration(w.random.Int64N(int64(longestOutage-time.Second))))
 	w.server.SetDown(false)
 	w.observer.Disturb()
 }

@@ -245,9 +245,9 @@ func (w *world) count(n *int) {
 	*n++
 }
 
-// attempt tries until it works, or for two minutes: the API server may be away.
+// attempt tries until it works, or for longer than the API server is ever away.
 func (w *world) attempt(do func() error) error {
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(2 * longestOutage)
 	for {
 		err := do()
 		if err == nil || time.Now().After(deadline) || w.ctx.Err() != nil {
