@@ -29,6 +29,10 @@ func TestProgramsOfAHostEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	defer func() { // the end of the context kills it later, when this process may have ended
+		_ = started[1].Process.Kill()
+		_ = started[1].Wait()
+	}()
 	(&Server{Root: host}).EndPrograms()
 	if err := started[0].Wait(); err == nil || programsBelow(host) != nil {
 		t.Errorf("it ended with %v; of the host there run %v", err, programsBelow(host))
