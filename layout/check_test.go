@@ -55,6 +55,9 @@ func TestCommandsOfServices(t *testing.T) {
 		{"a node agent elsewhere", bundle.AgentService, []string{`C:\k\wmco-node-1.exe`, "run"}, "it runs"},
 		{"a node agent with a foreign name", bundle.AgentService, []string{`C:\k\agent\wmco-node-x.exe`, "run"}, "it runs"},
 		{"another command of the node agent", bundle.AgentService, []string{`C:\k\agent\wmco-node-1.exe`, "cleanup"}, "command run"},
+		{"the image gateway", layout.Gateway, []string{`C:\k\agent\wmco-node-1.exe`, "registry", "--listen=127.0.0.1:22629"}, ""},
+		{"the node agent as the image gateway", layout.Gateway, []string{`C:\k\agent\wmco-node-1.exe`, "run"}, "command registry"},
+		{"the image gateway as the node agent", bundle.AgentService, []string{`C:\k\agent\wmco-node-1.exe`, "registry"}, "command run"},
 	} {
 		t.Run(tt.what, func(t *testing.T) { refused(t, command(t, tt.service, tt.argv...), tt.refused) })
 	}
@@ -192,6 +195,9 @@ func TestTheNodeLayerIsChecked(t *testing.T) {
 func TestTheServicesRunTheWholePayload(t *testing.T) {
 	for _, name := range layout.ServiceNames() {
 		argv := []string{payload.Find(payloadOf(name)).Path, "run"}
+		if name == layout.Gateway {
+			argv[1] = "registry"
+		}
 		if argv[0] == "" {
 			t.Errorf("%s: no executable of the payload", name)
 			continue
@@ -205,7 +211,7 @@ func payloadOf(name string) string {
 	switch name {
 	case layout.CloudManager:
 		return payload.CloudManager
-	case layout.Agent:
+	case layout.Agent, layout.Gateway:
 		return payload.Agent
 	}
 	return name // the others have one name

@@ -27,8 +27,10 @@ func checkCommand(s bundle.Service) error {
 	switch {
 	case !runs(argv[0], program):
 		return fmt.Errorf("argv: it runs %s, and not %s", argv[0], payload.Find(program).Path)
-	case program == payload.Agent && (len(argv) < 2 || argv[1] != "run"):
+	case s.Name == Agent && (len(argv) < 2 || argv[1] != "run"):
 		return fmt.Errorf("argv: the node agent has the command run as a service")
+	case s.Name == Gateway && (len(argv) < 2 || argv[1] != "registry"):
+		return fmt.Errorf("argv: %s has the command registry", Gateway)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ package layout
 
 import (
 	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/payload"
 )
 
@@ -21,6 +22,7 @@ const (
 	HybridOverlay = "hybrid-overlay-node"
 	KubeProxy     = "kube-proxy"
 	CloudManager  = "cloud-node-manager"
+	Gateway       = "image-gateway"
 	Agent         = bundle.AgentService
 )
 
@@ -33,7 +35,7 @@ func services() []service {
 		{Containerd, payload.Containerd}, {Kubelet, payload.Kubelet}, {Exporter, payload.Exporter}, {CSIProxy, payload.CSIProxy},
 		{
 			HybridOverlay, payload.HybridOverlay,
-		}, {KubeProxy, payload.KubeProxy}, {CloudManager, payload.CloudManager}, {Agent, payload.Agent},
+		}, {KubeProxy, payload.KubeProxy}, {CloudManager, payload.CloudManager}, {Agent, payload.Agent}, {Gateway, payload.Agent},
 	}
 }
 
@@ -88,7 +90,7 @@ func statePlaces() []statePlace {
 		{
 			DirCNIState, "",
 		}, {DirKubeletCerts, ""}, {DirAgentCerts, ""}, {DirCloudCerts, ""}, {FileKubeconfig, ""}, {FileOverlayCert, ""},
-		{FileLedgerCopy, ""}, {DirCNIConfig, OverlayCertPattern},
+		{FileLedgerCopy, ""}, {DirCNIConfig, OverlayCertPattern}, {places.Certificates, ""},
 	}
 }
 

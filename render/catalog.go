@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/layout"
 	"wmco/payload"
 )
@@ -27,8 +28,10 @@ type Row struct {
 	Access    bundle.Access
 	Secret    bool
 	Exclusive bool
-	Impact    bundle.Impact
-	Causes    []Origin
+	// Optional rows are emitted by the view that needs them.
+	Optional bool
+	Impact   bundle.Impact
+	Causes   []Origin
 	// Portable reports whether the entry means the same to the executables of every version of the operator. Only such
 	// entries change on a node that waits for its executables (Keep).
 	Portable bool
@@ -71,6 +74,7 @@ const (
 	rowPullCredentials     RowID = "config.json"
 	rowPinnedImages        RowID = "pinned-images.json"
 	rowPinnedCredentials   RowID = "pinned-images-credentials.json"
+	rowPlaces              RowID = "places.json"
 )
 
 // Rows of everything else that views emit by name; directories, state and executables are emitted by the table.
@@ -82,6 +86,10 @@ const (
 	rowHybridOverlay RowID = "service/hybrid-overlay-node"
 	rowKubeProxy     RowID = "service/kube-proxy"
 	rowCloudManager  RowID = "service/cloud-node-manager"
+	rowGateway       RowID = "service/image-gateway"
+	rowGatewayFolder RowID = "directory/registry"
+	rowGatewayLogs   RowID = "directory/registry-logs"
+	rowGatewayCerts  RowID = "state/registry"
 	rowAgent         RowID = "service/windows-instance-config-daemon"
 	rowVariable      RowID = "variable/proxy"
 	rowEnvironment   RowID = "environment/proxy"
@@ -142,8 +150,13 @@ func directoryRows() []Row {
 	}
 	cloudLogs := dir(dirLogs+`\cloud-node-manager`, bundle.AccessUsers, "logs of cloud-node-manager")
 	cloudLogs.Platforms = []bundle.Platform{bundle.PlatformAzure}
-	return append(rows, cloudLogs)
+	gateway, gatewayLogs := dir(dirGateway, bundle.AccessAdmins, "files of the image gateway"+onlyExact), dir(dirGatewayLogs, bundle.AccessUsers, "logs of the image gateway"+onlyExact)
+	gateway.ID, gateway.Optional, gatewayLogs.ID, gatewayLogs.Optional = rowGatewayFolder, true, rowGatewayLogs, true
+	return append(rows, cloudLogs, gateway, gatewayLogs)
 }
+
+// onlyExact ends the documentation of what the gateway needs.
+const onlyExact = "; only with `mirrors.mode: Exact`, where a registry needs it"
 
 func stateRows() []Row {
 	state := func(path, doc string) Row {
@@ -159,7 +172,10 @@ func stateRows() []Row {
 	}
 	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
 	cloudCerts.Platforms = []bundle.Platform{bundle.PlatformAzure}
+	gatewayCerts := state(places.Certificates, "certificates of the image gateway and of containerd for it; those of another cluster are removed"+onlyExact)
+	gatewayCerts.ID, gatewayCerts.Optional = rowGatewayCerts, true
 	return []Row{
+		gatewayCerts,
 		state(dirCNIState, "addresses given to pods; those of another cluster are removed"),
 		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster are removed"),
 		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),
@@ -199,6 +215,8 @@ func clusterFileRows() []Row {
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
 		removal(portable(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret))),
 			"images of this registry are then pulled from the registry itself, which a disconnected cluster cannot reach"),
+		// The gateway looks at the file with each request.
+		portable(secret(file(rowPlaces, places.File, bundle.ImpactNone, "mirrors and registries that the image gateway asks, with the credentials of mirrors"+onlyExact, FromMirrors, FromImage, FromPullSecret))),
 		// A kubelet reads it again after five minutes (k8s.io/kubernetes pkg/credentialprovider, CachingDockerConfigProvider).
 		portable(secret(file(rowPullCredentials, filePullCredentials, bundle.ImpactNone, "credentials of the pull secret with which the kubelet pulls images; not those of registries that have mirrors", FromPullSecret, FromMirrors, FromSettings))),
 		portable(file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers)),
@@ -238,6 +256,7 @@ func serviceRows() []Row {
 	cloud := joined(service(rowCloudManager, svcCloudManager, bundle.LayerNode, "initializes the Node on Azure", FromNode))
 	cloud.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	return []Row{
+		service(rowGateway, svcGateway, bundle.LayerCluster, "images from mirrors that containerd's hosts files cannot express"+onlyExact, FromMirrors),
 		service(rowContainerd, svcContainerd, bundle.LayerCluster, "the container runtime"),
 		service(rowKubelet, svcKubelet, bundle.LayerNode, "the kubelet", FromMachineConfig, FromNode, FromMachine, FromInstances),
 		joined(service(rowExporter, svcExporter, bundle.LayerCluster, "metrics of the host, port 9182")),

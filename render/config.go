@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,6 +145,30 @@ type LogSettings struct {
 type MirrorSettings struct {
 	// PartialNever is what happens to a registry of which only a part must never be contacted.
 	PartialNever mirrors.PartialNever `json:"partialNever"`
+	// Mode is what happens to what hosts files cannot express: it is left out, or goes through the gateway of the node.
+	Mode mirrors.Mode `json:"mode"`
+	// GatewayPort is the TCP port of the gateway on 127.0.0.1.
+	GatewayPort int `json:"gatewayPort"`
+}
+
+func (m MirrorSettings) gatewayAddress() string {
+	return "127.0.0.1:" + strconv.Itoa(m.GatewayPort)
+}
+
+func (m MirrorSettings) checkValues() bundle.Findings {
+	var findings bundle.Findings
+	if m.PartialNever != mirrors.Closed && m.PartialNever != mirrors.Open {
+		findings = append(findings, invalidSetting("mirrors.partialNever", "%q is neither Closed nor Open", m.PartialNever))
+	}
+	if m.Mode != mirrors.HostsFiles && m.Mode != mirrors.Exact {
+		findings = append(findings, invalidSetting("mirrors.mode", "%q is neither HostsFiles nor Exact", m.Mode))
+	}
+	// Windows gives the ports from 49152 to connections (learn.microsoft.com/windows-server/networking, default dynamic port range), Kubernetes those
+	// from 30000 to 32767 to Services (NodePort).
+	if m.GatewayPort < 1024 || m.GatewayPort >= 49152 || m.GatewayPort >= 30000 && m.GatewayPort <= 32767 {
+		findings = append(findings, invalidSetting("mirrors.gatewayPort", "%d is not from 1024 to 29999 or from 32768 to 49151", m.GatewayPort))
+	}
+	return findings
 }
 
 // ContainerdSettings override containerd's configuration.
@@ -174,7 +199,7 @@ func DefaultSettings() Settings {
 		Adoption:       AdoptionManual,
 		Keys:           KeysRotate,
 		WindowsReboots: WindowsRebootsReport,
-		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
+		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed, Mode: mirrors.HostsFiles, GatewayPort: 22629},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
 		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3},
 		PullSecret:     PullSecretNode,
@@ -273,7 +298,7 @@ func wrongType(err error) string {
 
 func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	findings := slices.Concat(
-		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Kubernetes.checkValues(),
+		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Mirrors.checkValues(), s.Kubernetes.checkValues(),
 		decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings),
 	)
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
@@ -292,9 +317,6 @@ func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 			findings,
 			invalidSetting("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots),
 		)
-	}
-	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
-		findings = append(findings, invalidSetting("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
 	}
 	if s.PullSecret != PullSecretNode && s.PullSecret != PullSecretMirrorsOnly {
 		findings = append(findings, invalidSetting("pullSecret", "%q is neither Node nor MirrorsOnly", s.PullSecret))

@@ -31,13 +31,14 @@ type hostsDocument struct {
 type hostsEndpoint struct {
 	Capabilities []mirrors.Capability
 	SkipVerify   bool `toml:"skip_verify"`
+	CA, Client   string
 	Header       struct{ Authorization string }
 }
 
 func (e hostsEndpoint) toEndpoint(url string) mirrors.Endpoint {
 	return mirrors.Endpoint{
 		URL: url, Capabilities: e.Capabilities, SkipVerify: e.SkipVerify,
-		Authorization: bundle.NewSecret(e.Header.Authorization),
+		Authorization: bundle.NewSecret(e.Header.Authorization), CA: e.CA, Client: e.Client,
 	}
 }
 

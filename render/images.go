@@ -19,6 +19,7 @@ type NodeImage struct {
 // hostsFiles returns the mirrors of the cluster as containerd has them.
 func (c Cluster) hostsFiles() mirrors.Result {
 	return mirrors.Build(c.Mirrors, mirrors.Options{
+		Mode: c.Settings.Mirrors.Mode, Gateway: c.Settings.Mirrors.gatewayAddress(),
 		PartialNever: c.Settings.Mirrors.PartialNever, PauseImage: c.Settings.PauseImage,
 		PullSecretOnNodes: c.Settings.PullSecret == PullSecretNode,
 	})

@@ -1,6 +1,9 @@
 package render
 
-import "wmco/layout"
+import (
+	"wmco/gateway/places"
+	"wmco/layout"
+)
 
 // The paths on a node. C:\k and C:\var\log cannot change: users' scripts, documentation and must-gather rely on them.
 const (
@@ -16,6 +19,9 @@ const (
 	dirTLSCerts   = `C:\k\tls\certs`
 	dirLogs       = layout.DirLogs
 	dirAgentLogs  = layout.DirAgentLogs
+
+	dirGateway     = places.Folder
+	dirGatewayLogs = dirLogs + `\` + svcGateway
 
 	dirCNIState     = layout.DirCNIState
 	dirKubeletCerts = layout.DirKubeletCerts
@@ -62,6 +68,7 @@ const (
 	svcKubeProxy     = layout.KubeProxy
 	svcCloudManager  = layout.CloudManager
 	svcAgent         = layout.Agent
+	svcGateway       = layout.Gateway
 )
 
 // Names in the Host Networking Service.

@@ -83,6 +83,7 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 		e := f.newEmitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
 		e.mirrorEntries()
+		e.gatewayEntries()
 		e.pullCredentialEntries()
 		s, err := e.digestLayer()
 		if err != nil {

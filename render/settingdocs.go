@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"wmco/render/mirrors"
 )
 
 // SettingDoc explains one setting.
@@ -38,6 +40,8 @@ func settingMeanings() []SettingDoc {
 		{Name: "drift", Meaning: "`Repair` restores what was changed by hand, `Report` only reports it", Values: []string{string(DriftRepair), string(DriftReport)}},
 		{Name: "windowsReboots", Meaning: "reboots that Windows itself needs, such as after updates: `Report` lists the nodes, `Ignore` does not, `Coordinate` drains and reboots them as `rollout` allows ([windows-updates.md](windows-updates.md#reboots-that-windows-needs))", Values: []string{string(WindowsRebootsReport), string(WindowsRebootsIgnore), string(WindowsRebootsCoordinate)}},
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` as a whole, or left `Open`", Values: []string{"Closed", "Open"}},
+		{Name: "mirrors.mode", Meaning: "what containerd's hosts files cannot express is left out with a finding (`HostsFiles`), or goes through a gateway on each node (`Exact`, [mirrors.md](mirrors.md#exact-mirrors))", Values: []string{string(mirrors.HostsFiles), string(mirrors.Exact)}},
+		{Name: "mirrors.gatewayPort", Meaning: "port of that gateway on 127.0.0.1, outside of the ports of Services (30000 to 32767) and below 49152"},
 		{Name: "kubernetes.pausedPool", Meaning: "while the MachineConfigPool `worker` is paused, Windows nodes `Wait` at its Kubernetes version, or `Follow` the API server", Values: []string{string(PausedPoolWait), string(PausedPoolFollow)}},
 		{Name: "kubelet", Meaning: "fields of KubeletConfiguration ([kubelet fields](settings.md#kubelet-fields)); each field given replaces the rendered one as a whole"},
 		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},

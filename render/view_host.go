@@ -10,7 +10,7 @@ import (
 // tableEntries adds the entries that the catalog alone defines: folders, state and executables.
 func (e *emitter) tableEntries() {
 	for _, r := range Catalog() {
-		if _, ok := e.wantedRow(r.ID); !ok {
+		if _, ok := e.wantedRow(r.ID); !ok || r.Optional {
 			continue
 		}
 		switch r.Kind { //nolint:exhaustive // the views make the entries of all other kinds

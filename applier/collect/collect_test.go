@@ -74,8 +74,8 @@ func TestAPIServers(t *testing.T) {
 	}
 }
 
-// registry is a registry with one image, behind a password or a token.
-func registry(t *testing.T, tokens bool) *httptest.Server {
+// lockedRegistry is a registry with one image, behind a password or a token.
+func lockedRegistry(t *testing.T, tokens bool) *httptest.Server {
 	t.Helper()
 	var server *httptest.Server
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+password))
@@ -108,7 +108,7 @@ func TestRegistries(t *testing.T) {
 	for name, tokens := range map[string]bool{"with a password": false, "with a token server": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := registry(t, tokens)
+			server := lockedRegistry(t, tokens)
 			good := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+password))
 			bad := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:other"))
 			q := preflight.Question{TrustedCAs: pemOf(server), Places: []preflight.Place{

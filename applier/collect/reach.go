@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +15,10 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
-	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"wmco/bundle"
+	"wmco/gateway/places"
+	"wmco/gateway/registry"
 	"wmco/preflight"
 )
 
@@ -37,12 +37,12 @@ func reachAll(ctx context.Context, q preflight.Question, o Options) ([]preflight
 	p := prober{question: q, options: o}
 	skews := make([]*float64, len(q.API))
 	all := make([]preflight.Reach, len(q.API)+len(q.Places))
-	places := make(chan struct{}, mostAtOnce)
+	slots := make(chan struct{}, mostAtOnce)
 	var asked sync.WaitGroup
 	for i := range all {
 		asked.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			limited, cancel := context.WithTimeout(ctx, o.Limit)
 			defer cancel()
 			if i < len(q.API) {
@@ -144,18 +144,17 @@ func (p prober) askRegistry(ctx context.Context, place preflight.Place) prefligh
 		pool = x509.NewCertPool()
 	}
 	pool.AppendCertsFromPEM([]byte(p.question.TrustedCAs))
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, place.Manifest, nil)
-	if err != nil {
+	at, path, ok := parsePlace(place.Manifest)
+	if !ok {
 		r.Problem, r.Text = preflight.ProblemAnswer, "not an URL"
 		return r
 	}
-	request.Header["Accept"] = manifestTypes
-	credential := credentialOf(place.Authorization)
-	registry := &auth.Client{
-		Client:     p.client(pool, place.SkipVerify),
-		Credential: func(context.Context, string) (auth.Credential, error) { return credential, nil },
-	}
-	response, err := registry.Do(request)
+	at.Insecure = place.SkipVerify
+	asker := registry.Client{Verified: p.client(pool, false).Transport, Insecure: p.client(pool, true).Transport, Now: p.options.Now}
+	response, err := asker.Do(ctx, registry.Request{
+		Method: http.MethodHead, Place: at, Path: path, Header: http.Header{"Accept": manifestTypes},
+		Auth: bundle.NewSecret(strings.TrimPrefix(place.Authorization, "Basic ")),
+	})
 	if err != nil {
 		p.fail(&r, err)
 		return r
@@ -175,19 +174,14 @@ func (p prober) askRegistry(ctx context.Context, place preflight.Place) prefligh
 	return r
 }
 
-// credentialOf reads the value of an Authorization header; none is anonymous.
-func credentialOf(header string) auth.Credential {
-	encoded, ok := strings.CutPrefix(header, "Basic ")
-	if !ok {
-		token, _ := strings.CutPrefix(header, "Bearer ")
-		return auth.Credential{AccessToken: token}
-	}
-	pair, err := base64.StdEncoding.DecodeString(encoded)
+// parsePlace returns the place of the URL of a manifest, and the rest of the path.
+func parsePlace(manifest string) (at places.Place, path string, ok bool) {
+	u, err := url.Parse(manifest)
 	if err != nil {
-		return auth.EmptyCredential
+		return places.Place{}, "", false
 	}
-	user, password, _ := strings.Cut(string(pair), ":")
-	return auth.Credential{Username: user, Password: password}
+	repository, reference, ok := strings.Cut(strings.TrimPrefix(u.Path, "/v2/"), "/manifests/")
+	return places.Place{Registry: u.Host, Repository: repository}, "manifests/" + reference, ok
 }
 
 // fail returns why an URL was not reached. The error's own text may have the URL of the proxy with its password, so it is
@@ -204,7 +198,7 @@ func classify(err error, byProxy bool) (preflight.Problem, string) {
 	var invalid x509.CertificateInvalidError
 	var verification *tls.CertificateVerificationError
 	var late net.Error
-	var refused *errcode.ErrorResponse
+	var refused *registry.TokenError
 	switch {
 	case errors.As(err, &operation) && operation.Op == "proxyconnect":
 		return preflight.ProblemProxy, "the proxy does not answer"
@@ -218,10 +212,8 @@ func classify(err error, byProxy bool) (preflight.Problem, string) {
 		return preflight.ProblemCertificate, invalid.Error()
 	case errors.As(err, &verification):
 		return preflight.ProblemCertificate, "its certificate is not trusted"
-	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
-		return preflight.ProblemDenied, fmt.Sprintf("it refuses the credentials (%d)", refused.StatusCode)
-	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return preflight.ProblemDenied, "it asks for credentials"
+	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+		return preflight.ProblemDenied, fmt.Sprintf("it refuses the credentials (%d)", refused.Status)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return preflight.ProblemConnect, "it does not answer in time"
 	case errors.As(err, &operation):

@@ -125,7 +125,7 @@ operator call them over SSH, and people can too.`,
 	root.AddCommand(
 		observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a),
 		repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a),
-		preflightCommand(a), selftestCommand(a), versionCommand(a),
+		preflightCommand(a), registryCommand(a), selftestCommand(a), versionCommand(a),
 	)
 	return root
 }

@@ -8,6 +8,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/reason"
+	"wmco/gateway/places"
 )
 
 // Result is the hosts files of a cluster, and the findings about its inputs.
@@ -18,12 +19,17 @@ type Result struct {
 	KubeletCredentials []KubeletCredential
 	// KubeletCauses are the objects with the mirrors because of which kubelets lack entries.
 	KubeletCauses []bundle.Ref
-	Findings      bundle.Findings
+	// Table is what the gateway decides by; zero where no registry goes through it.
+	Table    places.Table
+	Findings bundle.Findings
 }
 
 // Build makes the hosts files. With findings of severity error there are none.
 func Build(in Inputs, o Options) Result {
-	b := &builder{in: in, partial: o.PartialNever, pauseImage: o.PauseImage, hosts: map[string]*host{}}
+	b := &builder{
+		in: in, partial: o.PartialNever, pauseImage: o.PauseImage, hosts: map[string]*host{}, exact: o.Mode == Exact, gateway: o.Gateway,
+		routed: map[string]bool{},
+	}
 	b.findings = in.validateSets()
 	if b.findings.Refused() {
 		return Result{Findings: b.findings.Sorted()}
@@ -38,6 +44,7 @@ func Build(in Inputs, o Options) Result {
 	if o.PullSecretOnNodes {
 		r.KubeletCredentials, r.KubeletCauses = b.kubeletCredentials(r.Files)
 	}
+	r.Table = b.table(r.Files)
 	r.Findings = b.findings.Sorted()
 	return r
 }
@@ -50,6 +57,12 @@ type builder struct {
 	credentials []credential
 	hosts       map[string]*host
 	findings    bundle.Findings
+
+	// exact sends registries through the gateway where a hosts file is not enough. These are routed; at is the one that is looked at now.
+	exact   bool
+	gateway string
+	routed  map[string]bool
+	at      string
 
 	insecure, blocked, allowed []scope
 	// sources are all sources with mirrors, and whether each must never be contacted.
@@ -92,11 +105,20 @@ func (b *builder) hostNamed(name string) *host {
 }
 
 func (b *builder) addWarning(why string, f bundle.Finding) {
+	if b.route(why) {
+		return
+	}
+	if slices.Contains(remedied, why) {
+		f.Fix += fixExact
+	}
 	f.Severity, f.Reason = bundle.SeverityWarning, why
 	b.findings = append(b.findings, f)
 }
 
 func (b *builder) addInfo(why string, f bundle.Finding) {
+	if b.route(why) {
+		return
+	}
 	f.Severity, f.Reason = bundle.SeverityInfo, why
 	b.findings = append(b.findings, f)
 }
@@ -169,6 +191,7 @@ const (
 
 func (b *builder) addChain(c Chain, kind pullKind) {
 	source, _ := parseScope(c.Source) // validated before
+	b.lookAt(source)
 	refs := b.refsNaming(c.Source, kind)
 	if problem := whyUnrepresentable(source); problem != "" {
 		b.notRepresentable(refs, source, c, problem)

@@ -13,12 +13,22 @@ import (
 func (b *builder) buildFiles() []HostsFile {
 	var files []HostsFile
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
-		if f, ok := b.buildFile(b.hosts[name]); ok {
+		b.at = name
+		f, ok := b.buildFile(b.hosts[name])
+		if b.routed[name] {
+			f, ok = routedFile(name, b.gateway, b.causesOf(name)), true
+		}
+		if ok {
 			files = append(files, f)
 		}
 	}
+	b.at = ""
 	if len(b.allowed) > 0 && (b.partial == Closed || !slices.ContainsFunc(b.allowed, func(s scope) bool { return s.wildcard })) {
 		files = append(files, blockedFile(DefaultHost, []bundle.Ref{b.in.Scopes.Ref}))
+	}
+	if b.routed[DefaultHost] {
+		files = slices.DeleteFunc(files, func(f HostsFile) bool { return f.Host == DefaultHost })
+		files = append(files, routedFile(DefaultHost, b.gateway, b.causesOf(DefaultHost)))
 	}
 	slices.SortFunc(files, func(x, y HostsFile) int { return strings.Compare(x.Directory, y.Directory) })
 	return files
@@ -39,7 +49,7 @@ func (b *builder) buildFile(h *host) (HostsFile, bool) {
 		f.Causes = appendNew(f.Causes, b.in.PullSecretRef)
 	}
 	switch {
-	case b.isClosed(h) && len(f.Hosts) == 0:
+	case b.isClosed(h) && len(f.Hosts) == 0, b.exact && h.blocked: // Linux nodes pull nothing of a blocked registry, from mirrors either
 		return blockedFile(h.name, h.causes), true
 	case b.isClosed(h):
 		// The last mirror is the server too, because containerd would add the source otherwise. It is asked twice if it

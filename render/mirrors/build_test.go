@@ -156,15 +156,15 @@ func TestFindingsAdviseWhatHelps(t *testing.T) {
 	}{
 		"never for a part": {idms("!q.io/a m.io/a"), reason.NeverWidened, []string{
 			closed + "NeverContactSource is set for q.io/a only: containerd configures whole registries",
-			"mirror everything that Windows nodes pull from q.io, or set mirrors.partialNever: Open in windows-machine-config",
+			"mirror everything that Windows nodes pull from q.io, or set mirrors.partialNever: Open in windows-machine-config" + fixExact,
 		}},
 		"never for a part of a source with mirrors of its own": {idms("q.io m.io", "!q.io/a/b n.io/a/b"), reason.NeverWidened, []string{
 			closed + "NeverContactSource is set for q.io/a/b only: containerd configures whole registries",
-			"if the mirrors of q.io hold everything, set NeverContactSource for q.io too; otherwise allow contacting q.io/a/b, or set mirrors.partialNever: Open in windows-machine-config",
+			"if the mirrors of q.io hold everything, set NeverContactSource for q.io too; otherwise allow contacting q.io/a/b, or set mirrors.partialNever: Open in windows-machine-config" + fixExact,
 		}},
 		"never for all, a part allowed": {idms("!q.io m.io", "q.io/b n.io/b"), reason.NeverWidened, []string{
 			closed + "q.io/b may be: NeverContactSource is set for all of q.io, and containerd configures whole registries",
-			"mirror everything that Windows nodes pull from q.io/b, or allow contacting all of q.io",
+			"mirror everything that Windows nodes pull from q.io/b, or allow contacting all of q.io" + fixExact,
 		}},
 		"widened, without the sources whose mirrors are left out": {idms("q.io/a m.io/a", "q.io/b m.io/c", "q.io/d m.io/d"), reason.MirrorScopeWidened, []string{
 			"the mirrors for q.io/a, q.io/d are used for every image of q.io: containerd configures whole registries",

@@ -28,6 +28,7 @@ func TestFindingNamesThePlaceOfTheExistingOperator(t *testing.T) {
 		if c.place != "" {
 			want[1] += "; if nodes of the existing operator pulled from " + c.place + ", name that as a mirror too"
 		}
+		want[1] += fixExact
 		var got []string
 		for _, f := range Build(Inputs{Sets: sets(c.kind, []string{"q.io/team/app " + c.mirror})}, Options{PartialNever: Closed}).Findings {
 			if f.Reason == reason.MirrorNotRepresentable {

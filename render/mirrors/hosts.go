@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/gateway/identity"
+	"wmco/gateway/places"
 )
 
 // Capability is what containerd may use an endpoint for.
@@ -30,6 +32,9 @@ type Endpoint struct {
 	SkipVerify bool
 	// Authorization is the value of that header; zero for none.
 	Authorization bundle.Secret
+	// CA and Client are paths on the node: the CA that is trusted in place of the system's, and a certificate with its key. They are empty but for
+	// the gateway.
+	CA, Client string
 }
 
 // IsZero reports whether there is no endpoint.
@@ -45,6 +50,8 @@ type HostsFile struct {
 	Server Endpoint
 	// Hosts are asked in this order, before the server.
 	Hosts []Endpoint
+	// Routed is true if the gateway is asked, which decides by the table.
+	Routed bool
 	// Causes are the objects that the file comes from.
 	Causes []bundle.Ref
 }
@@ -105,6 +112,16 @@ func blockedFile(host string, causes []bundle.Ref) HostsFile {
 	return HostsFile{
 		Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}},
 		Causes: causes,
+	}
+}
+
+// routedFile returns a file that sends every pull to the gateway.
+func routedFile(host, gateway string, causes []bundle.Ref) HostsFile {
+	return HostsFile{
+		Host: host, Directory: directoryName(host), Routed: true, Causes: causes, Server: Endpoint{
+			URL: "https://" + gateway + "/v2", Capabilities: []Capability{Pull, Resolve},
+			CA: places.Certificates + `\` + identity.CA, Client: places.Certificates + `\` + identity.Client,
+		},
 	}
 }
 

@@ -63,8 +63,21 @@ const (
 	Open PartialNever = "Open"
 )
 
+// Mode is how mirrors and blocked registries become a configuration of containerd.
+type Mode string
+
+const (
+	// HostsFiles writes what containerd's hosts files can express.
+	HostsFiles Mode = "HostsFiles"
+	// Exact sends registries that they cannot express through the gateway of the node.
+	Exact Mode = "Exact"
+)
+
 // Options are the settings of a cluster about mirrors.
 type Options struct {
+	Mode Mode
+	// Gateway is host:port of the node's gateway.
+	Gateway      string
 	PartialNever PartialNever
 	// PauseImage is the image that every node pulls.
 	PauseImage string

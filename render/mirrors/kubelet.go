@@ -30,6 +30,9 @@ func (b *builder) kubeletCredentials(files []HostsFile) (list []KubeletCredentia
 		if !ok || host == notARegistry {
 			continue
 		}
+		if b.exact {
+			b.routeMirrored(files, host)
+		}
 		if source, mirror := mirrorOf(files, host); mirror != "" {
 			for _, ref := range source.Causes {
 				causes = appendNew(causes, ref)
@@ -74,7 +77,7 @@ func kubeletHost(key string) (string, bool) {
 func mirrorOf(files []HostsFile, host string) (source HostsFile, mirror string) {
 	for _, f := range files {
 		own := hubName(f.Host)
-		if f.Host == DefaultHost || !matchesHost(host, own) && !matchesHost(host, f.Host) {
+		if f.Host == DefaultHost || f.Routed || !matchesHost(host, own) && !matchesHost(host, f.Host) {
 			continue
 		}
 		for _, e := range append(slices.Clone(f.Hosts), f.Server) {

@@ -36,6 +36,7 @@ func (b *builder) leaveOut(why string, source scope, f bundle.Finding) {
 	}
 	f.Message += ". Its images are for Linux alone"
 	f.Fix = "nothing: no Windows node pulls from " + source.String()
+	b.at = "" // it needs no gateway
 	b.addInfo(why, f)
 }
 

@@ -3,6 +3,9 @@ package mirrors
 import (
 	"slices"
 	"strings"
+
+	"wmco/bundle"
+	"wmco/gateway/places"
 )
 
 // Lookup is where containerd on a node looks for an image.
@@ -27,6 +30,15 @@ func (r Result) Lookup(image string) Lookup {
 	if !ok {
 		return l
 	}
+	if f.Routed {
+		l.Source = false
+		for _, p := range r.Table.Decide(imageOf(image)).Places {
+			if l.Source = p.Source; !p.Source {
+				l.Mirrors = append(l.Mirrors, urlOf(p).URL)
+			}
+		}
+		return l
+	}
 	for _, h := range f.Hosts {
 		if slices.Contains(h.Capabilities, need) {
 			l.Mirrors = append(l.Mirrors, h.URL)
@@ -35,6 +47,31 @@ func (r Result) Lookup(image string) Lookup {
 	l.Source = f.Server.IsZero() || len(f.Hosts) == 0 && slices.Contains(f.Server.Capabilities, need) ||
 		f.Server.SkipVerify && f.sourceIsServer()
 	return l
+}
+
+// imageOf returns the parts of a full name with a tag or digest.
+func imageOf(image string) places.Image {
+	registry, rest, _ := strings.Cut(image, "/")
+	i := places.Image{Registry: registry}
+	name, digest, byDigest := strings.Cut(rest, "@")
+	i.Repository, i.Reference, _ = strings.Cut(name, ":")
+	if byDigest {
+		i.Reference = digest
+	}
+	return i
+}
+
+// urlOf returns a place of the gateway as an endpoint: that of one repository.
+func urlOf(p places.Place) Endpoint {
+	t := transportTLS
+	if p.Insecure {
+		t = transportAny
+	}
+	e := Endpoint{URL: endpointURL(scope{host: p.Registry, path: p.Repository}, t), SkipVerify: p.Insecure}
+	if !p.Auth.IsZero() {
+		e.Authorization = bundle.NewSecret("Basic " + p.Auth.Reveal())
+	}
+	return e
 }
 
 // sourceIsServer reports whether the server is the registry itself, in its insecure form.

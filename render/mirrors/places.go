@@ -14,17 +14,21 @@ type Place struct {
 
 // Places returns where containerd asks for an image, a full name with a tag or digest, in this order.
 func (r Result) Places(image string) []Place {
-	host, rest, _ := strings.Cut(image, "/")
-	need, path, reference := Resolve, rest, ""
-	if name, digest, by := strings.Cut(rest, "@"); by {
-		need, reference = Pull, digest
-		path, _, _ = strings.Cut(name, ":")
-	} else {
-		path, reference, _ = strings.Cut(rest, ":")
+	i := imageOf(image)
+	need := Resolve
+	if i.IsDigest() {
+		need = Pull
 	}
-	place := func(e Endpoint) Place { return Place{e.URL + "/" + path + "/manifests/" + reference, e} }
+	place := func(e Endpoint) Place { return Place{e.URL + "/" + i.Repository + "/manifests/" + i.Reference, e} }
 	f, _ := r.fileFor(image)
 	var all []Place
+	if f.Routed {
+		for _, p := range r.Table.Decide(i).Places {
+			e := urlOf(p)
+			all = append(all, Place{e.URL + "/manifests/" + i.Reference, e})
+		}
+		return all
+	}
 	for _, h := range f.Hosts {
 		if slices.Contains(h.Capabilities, need) {
 			all = append(all, place(h))
@@ -33,7 +37,7 @@ func (r Result) Places(image string) []Place {
 	if !r.Lookup(image).Source {
 		return all
 	}
-	own := Endpoint{URL: endpointURL(scope{host: strings.ToLower(host)}, transportTLS)}
+	own := Endpoint{URL: endpointURL(scope{host: strings.ToLower(i.Registry)}, transportTLS)}
 	if !f.Server.IsZero() && slices.Contains(f.Server.Capabilities, need) {
 		own = f.Server
 	}

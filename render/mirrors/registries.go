@@ -13,6 +13,7 @@ func (b *builder) addScopes() {
 		if s == (scope{}) {
 			continue
 		}
+		b.lookAt(s)
 		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
 		if s.wildcard || s.path != "" || whyUnrepresentable(s) != "" {
 			b.addWarning(reason.BlockNotRepresentable, bundle.Finding{
@@ -30,12 +31,14 @@ func (b *builder) addScopes() {
 		if s == (scope{}) {
 			continue
 		}
+		b.lookAt(s)
 		b.addInsecure(s, fmt.Sprintf("spec.registrySources.insecureRegistries[%d]", i))
 	}
 	for i, s := range b.allowed {
 		if s == (scope{}) {
 			continue
 		}
+		b.lookAt(s)
 		b.addAllowed(s, b.in.Scopes.Allowed[i], fmt.Sprintf("spec.registrySources.allowedRegistries[%d]", i))
 	}
 }

@@ -43,6 +43,7 @@ func packageGroups() []packageGroup {
 		}},
 		{"The operator's process", []string{"controller", "controller/base", "controller/base/..."}},
 		{"The host", []string{"applier", "applier/protocol", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}},
+		{"Images that hosts files cannot route", []string{"gateway/places", "gateway", "gateway/registry", "gateway/identity"}},
 		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node", "internal/cli", "docs", "deploy/..."}},
 		{"Tests", []string{"internal/golden", "internal/hostsim", "internal/hostsim/...", "internal/test/..."}},
 		{"Checks", []string{"internal/verify/..."}},

@@ -71,8 +71,22 @@ var programRules = []rule{
 		only:    []string{"github.com/opencontainers/go-digest"},
 	},
 	{
+		pkg:     "gateway/places",
+		imports: []string{"bundle"},
+		only:    []string{"github.com/opencontainers/go-digest"},
+	},
+	{
+		pkg:  "gateway/identity",
+		only: []string{},
+	},
+	{
+		pkg:     "gateway",
+		imports: []string{"bundle", "gateway/places", "gateway/identity"},
+		never:   join(cluster, remote, rendering, windows, []string{"applier/..."}),
+	},
+	{
 		pkg:     "render/mirrors",
-		imports: []string{"bundle", "bundle/reason"},
+		imports: []string{"bundle", "bundle/reason", "gateway/places", "gateway/identity"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -82,7 +96,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "layout",
-		imports: []string{"bundle", "payload"},
+		imports: []string{"bundle", "payload", "gateway/places"},
 		only:    []string{"github.com/opencontainers/go-digest"},
 	},
 	{
@@ -101,7 +115,7 @@ var programRules = []rule{
 	{
 		pkg: "render",
 		imports: []string{
-			"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "templates",
+			"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "templates", "gateway/places",
 		},
 		never: join(cluster, remote),
 	},
@@ -160,7 +174,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "applier/collect",
-		imports: []string{"applier", "applier/plan", "bundle", "preflight"},
+		imports: []string{"applier", "applier/plan", "bundle", "preflight", "gateway/places", "gateway/registry"},
 		never:   join(rendering, cluster, remote, []string{"applier/remote/...", "applier/winhost/..."}),
 	},
 	{
@@ -232,7 +246,7 @@ var programRules = []rule{
 			"applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect",
 			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
 			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
-			"internal/cli", "applier/ownfile", "layout",
+			"internal/cli", "applier/ownfile", "layout", "gateway", "gateway/places", "gateway/registry",
 		},
 		never: join(rendering, remote),
 	},

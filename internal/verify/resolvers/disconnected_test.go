@@ -51,7 +51,7 @@ func TestRelatedImagesAreAllThatANodePulls(t *testing.T) {
 			t.Errorf("%s: %s", f.Reason, f.Message)
 		}
 	}
-	b, _, err := fleet.Node(node())
+	b, _, err := fleet.Node(someNode())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/render"
 	"wmco/render/mirrors"
 )
@@ -20,21 +21,35 @@ type Files map[string]string
 // Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no
 // files.
 func Render(in mirrors.Inputs, partial mirrors.PartialNever) (Files, bundle.Findings, error) {
-	fleet, findings, err := render.NewFleet(cluster(in, render.MirrorSettings{PartialNever: partial}), render.Options{})
+	files, _, findings, err := renderFiles(in, render.MirrorSettings{PartialNever: partial})
+	return files, findings, err
+}
+
+// RenderExact is Render with the gateway of the node at a port of 127.0.0.1, and the content of the gateway's file.
+func RenderExact(in mirrors.Inputs, port int) (Files, []byte, bundle.Findings, error) {
+	return renderFiles(in, render.MirrorSettings{PartialNever: mirrors.Closed, Mode: mirrors.Exact, GatewayPort: port})
+}
+
+func renderFiles(in mirrors.Inputs, settings render.MirrorSettings) (Files, []byte, bundle.Findings, error) {
+	fleet, findings, err := render.NewFleet(cluster(in, settings), render.Options{})
 	if err != nil || fleet == nil {
-		return nil, findings, err
+		return nil, nil, findings, err
 	}
-	b, more, err := fleet.Node(node())
+	b, more, err := fleet.Node(someNode())
 	if err != nil || more.Refused() {
-		return nil, more, fmt.Errorf("rendering the node: %w %+v", err, more)
+		return nil, nil, more, fmt.Errorf("rendering the node: %w %+v", err, more)
 	}
 	files := Files{}
+	var table []byte
 	for _, f := range b.Files() {
 		if rest, ok := strings.CutPrefix(f.Path, registries); ok {
 			files[strings.TrimSuffix(rest, `\hosts.toml`)] = string(f.Content.Data)
 		}
+		if f.Path == places.File {
+			table = f.Content.Data
+		}
 	}
-	return files, findings, nil
+	return files, table, findings, nil
 }
 
 // Write puts the files below root, one directory each, as they are on a node.
@@ -70,7 +85,7 @@ func cluster(in mirrors.Inputs, settings render.MirrorSettings) render.Cluster {
 	return c
 }
 
-func node() render.Node {
+func someNode() render.Node {
 	return render.Node{Name: "win-a", Backing: render.BackingInstance, Address: "10.0.0.5", Facts: bundle.Facts{
 		Schema: 1, HostName: "win-a", Addresses: []string{"10.0.0.5"}, DefaultRoute: bundle.DefaultRoute{Address: "10.0.0.5"}, OSBuild: "10.0.20348",
 	}}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpproxy"
+
+	"wmco/gateway"
+	"wmco/gateway/places"
+	"wmco/gateway/registry"
+	"wmco/internal/cli"
+	"wmco/layout"
+)
+
+// registryFlags are the flags of the gateway.
+type registryFlags struct {
+	places, certificates, listen, logFile string
+	service                               bool
+}
+
+func registryCommand(a *app) *cobra.Command {
+	var f registryFlags
+	cmd := &cobra.Command{
+		Use:   "registry",
+		Short: "Serve containerd the images whose mirrors its hosts files cannot express",
+		Long: `Listen on a loopback address, and ask the mirrors and registries of the bundle for the images that containerd pulls. Nothing can be
+pushed. The certificates with which containerd is known are made in a folder, and made again before they end.
+
+The places of images are read again when their file changes. The proxy is that of HTTP_PROXY, HTTPS_PROXY and NO_PROXY.` +
+			cli.ExitHelp("0    asked to stop", "2    usage", "130  interrupted"),
+		Args: cli.Usage{}.Check,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !f.service {
+				return a.serveRegistry(cmd.Context(), f)
+			}
+			return asService(cmd.Context(), layout.Gateway, func(ctx context.Context) error { return a.serveRegistry(ctx, f) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.places, "places", places.File, "file with the places of images")
+	flags.StringVar(&f.certificates, "certificates", places.Certificates, "folder of the certificates")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:22629", "loopback address and port")
+	flags.StringVar(&f.logFile, "log-file", "", "append the log to this file (default stderr)")
+	flags.BoolVar(&f.service, "service", false, "run as a Windows service")
+	return cmd
+}
+
+// serveRegistry runs the gateway until the context ends.
+func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
+	defer cli.Orderly(ctx)()
+	out := a.stderr
+	if f.logFile != "" {
+		file, err := openLog(f.logFile)
+		if err != nil {
+			return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+		}
+		defer func() { _ = file.Close() }()
+		out = file
+	}
+	log := slog.New(slog.NewTextHandler(out, nil))
+	listener, err := listenLoopback(ctx, f.listen)
+	if err != nil {
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+	}
+	if err := os.MkdirAll(f.certificates, 0o700); err != nil { // on Windows with the access list of the folder above, which is for administrators
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+	}
+	client := &registry.Client{Now: a.clock.Now}
+	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
+	client.Verified, client.Insecure = verified, insecure
+	address := listener.Addr().String()
+	log.Info("started", "version", a.version, "address", address)
+	err = gateway.Server{
+		Handler: gateway.New(gateway.Options{
+			Address: address, Client: client, Log: log, Now: a.clock.Now,
+			Random: func(b []byte) { _, _ = rand.Read(b) }, // it does not fail (crypto/rand)
+			File: gateway.File{
+				Stat: func() (fs.FileInfo, error) { return os.Stat(f.places) },
+				Read: func() ([]byte, error) { return os.ReadFile(f.places) },
+			},
+		}),
+		Certificates: folder(f.certificates), Clock: a.clock, Log: log,
+	}.Run(ctx, listener)
+	if err != nil {
+		log.Error("stopped", "error", err)
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// listenLoopback refuses every other address: who reaches the gateway reaches the registries with the credentials of the node.
+func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("--listen %s is not a loopback address with a port", address)
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+// folder implements identity.Folder.
+type folder string
+
+// ReadFile reads a file.
+func (f folder) ReadFile(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(string(f), name))
+}
+
+// WriteFile replaces a file. On Windows the new one has the access list of its folder, and replacing fails while containerd reads the old one
+// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew, FILE_SHARE_DELETE): the gateway tries again.
+func (f folder) WriteFile(name string, data []byte) error {
+	path := filepath.Join(string(f), name)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

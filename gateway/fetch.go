@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"wmco/gateway/places"
+	"wmco/gateway/registry"
+)
+
+// serveTarget passes on what the first place has that has it.
+func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, d places.Decision) {
+	serve := h.serveManifest
+	if t.kind == blobs {
+		serve = h.serveBlob
+	}
+	tried, served := serve(w, r, t, d.Places)
+	if served {
+		return
+	}
+	text := describe(t, d, tried)
+	h.log.Warn("an image could not be pulled", "image", t.String(), "kind", string(t.kind), "reason", text)
+	switch {
+	case len(d.Places) == 0:
+		refuse(w, r, http.StatusForbidden, text)
+	case isMissing(tried) && len(d.Skipped) == 0:
+		http.Error(w, text, http.StatusNotFound)
+	default:
+		refuse(w, r, http.StatusBadGateway, text)
+	}
+}
+
+// isMissing reports whether all places have said that they have no such image.
+func isMissing(tried []attempt) bool {
+	for _, a := range tried {
+		if !a.missing {
+			return false
+		}
+	}
+	return true
+}
+
+// ask asks one place, and returns its answer if it has what is asked for. Otherwise it returns how the place answered.
+func (h *Handler) ask(ctx context.Context, method string, t target, p places.Place, header http.Header) (*http.Response, *attempt) {
+	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.path(), Auth: p.Auth, Header: header})
+	if err != nil {
+		denied := (*registry.TokenError)(nil)
+		h.note(ctx, p, errors.As(err, &denied) && denied.Status < http.StatusInternalServerError)
+		return nil, &attempt{place: p, text: err.Error()}
+	}
+	status := response.StatusCode
+	h.note(ctx, p, status < http.StatusInternalServerError && status != http.StatusTooManyRequests)
+	if status == http.StatusOK || status == http.StatusPartialContent {
+		return response, nil
+	}
+	_ = response.Body.Close()
+	return nil, &attempt{
+		place: p, missing: status == http.StatusNotFound, text: strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status)),
+	}
+}
+
+// note notes whether a place answered. That containerd has given up says nothing about the place.
+func (h *Handler) note(ctx context.Context, p places.Place, ok bool) {
+	if ctx.Err() == nil {
+		h.health.note(p.Registry, ok, h.now())
+	}
+}
+
+// maxManifest is the size of the largest manifest in bytes (github.com/opencontainers/distribution-spec, Pushing Manifests).
+const maxManifest = 4 << 20
+
+// manifest is a manifest, or a list of referrers.
+type manifest struct {
+	mediaType, digest string
+	length            int64
+	// data is empty for an answer to HEAD.
+	data []byte
+}
+
+func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target, list []places.Place) ([]attempt, bool) {
+	var tried []attempt
+	for _, p := range list {
+		m, failed := h.fetchManifest(r, t, p)
+		if failed != nil {
+			tried = append(tried, *failed)
+			continue
+		}
+		if !t.IsDigest() {
+			h.learned.add(t.Image, m.digest, p, list)
+		}
+		of := t.Image
+		of.Reference = m.digest
+		h.learned.addChildren(of, m.data)
+		w.Header().Set("Content-Type", m.mediaType)
+		w.Header().Set("Content-Length", strconv.FormatInt(m.length, 10))
+		if m.digest != "" {
+			w.Header().Set("Docker-Content-Digest", m.digest)
+		}
+		_, _ = w.Write(m.data)
+		h.log.Info("passed on", "image", t.String(), "kind", string(t.kind), "method", r.Method, "from", p.Name())
+		return nil, true
+	}
+	return tried, false
+}
+
+// fetchManifest returns what a place has. A place that does not name the digest of a tag is asked for the whole manifest.
+func (h *Handler) fetchManifest(r *http.Request, t target, p places.Place) (manifest, *attempt) {
+	ctx, cancel := context.WithTimeout(r.Context(), manifestLimit)
+	defer cancel()
+	header := http.Header{}
+	if accept := r.Header.Values("Accept"); len(accept) > 0 {
+		header["Accept"] = accept
+	}
+	method := r.Method
+	response, failed := h.ask(ctx, method, t, p, header)
+	if failed == nil && method == http.MethodHead && (!t.IsDigest() && digest.Digest(response.Header.Get(digestHeader)).Validate() != nil || response.ContentLength < 0) {
+		_ = response.Body.Close()
+		method = http.MethodGet
+		response, failed = h.ask(ctx, method, t, p, header)
+	}
+	if failed != nil {
+		return manifest{}, failed
+	}
+	defer func() { _ = response.Body.Close() }()
+	m := manifest{mediaType: response.Header.Get("Content-Type"), length: response.ContentLength, digest: response.Header.Get(digestHeader)}
+	if t.IsDigest() && t.kind == manifests {
+		m.digest = t.Reference
+	}
+	if method == http.MethodHead {
+		return m, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxManifest+1))
+	switch {
+	case err != nil:
+		h.note(r.Context(), p, false)
+		return manifest{}, &attempt{place: p, text: "its answer ended early"}
+	case len(data) > maxManifest:
+		return manifest{}, &attempt{place: p, text: fmt.Sprintf("its manifest is larger than %d MiB", maxManifest>>20)}
+	case t.kind == referrers:
+		m.digest = ""
+	case !t.IsDigest():
+		m.digest = digest.FromBytes(data).String()
+	case !verifies(t.Reference, data):
+		h.health.distrust(p.Registry, h.now())
+		return manifest{}, &attempt{place: p, text: "its manifest has another digest"}
+	}
+	m.length = int64(len(data))
+	if r.Method == http.MethodGet {
+		m.data = data
+	}
+	return m, nil
+}
+
+const (
+	digestHeader = "Docker-Content-Digest"
+	// manifestLimit is how long one place has for a manifest, with its token.
+	manifestLimit = time.Minute
+)
+
+func verifies(reference string, data []byte) bool {
+	v := digest.Digest(reference).Verifier()
+	_, _ = v.Write(data)
+	return v.Verified()
+}

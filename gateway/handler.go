@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"wmco/bundle"
+	"wmco/gateway/places"
+	"wmco/gateway/registry"
+)
+
+// Handler answers containerd. Make it with New.
+type Handler struct {
+	// Address is host:port of the gateway, as containerd reaches it.
+	address string
+	client  *registry.Client
+	log     *slog.Logger
+	now     func() time.Time
+	table   atomic.Pointer[places.Table]
+	logins  *logins
+	learned *learned
+	health  *health
+
+	follower follower
+}
+
+// Options are what a Handler needs.
+type Options struct {
+	// Address is host:port at which containerd reaches the gateway.
+	Address string
+	Client  *registry.Client
+	Log     *slog.Logger
+	Now     func() time.Time
+	// File has the table; zero if SetTable is called instead.
+	File File
+	// Random fills a slice with random bytes, such as crypto/rand.Read.
+	Random func([]byte)
+}
+
+// New makes a Handler. Without a table it refuses everything.
+func New(o Options) *Handler {
+	return &Handler{
+		address: o.Address, client: o.Client, log: o.Log, now: o.Now,
+		logins: newLogins(o.Random), learned: newLearned(), health: newHealth(),
+		follower: follower{file: o.File},
+	}
+}
+
+// SetTable replaces the table. Requests under way keep theirs; which tag a digest belongs to is learned again, because its places may be blocked now.
+func (h *Handler) SetTable(t places.Table) {
+	h.table.Store(&t)
+	h.learned.list.Clear()
+}
+
+// kind is what of a repository is asked for.
+type kind string
+
+const (
+	manifests kind = "manifests"
+	blobs     kind = "blobs"
+	referrers kind = "referrers"
+)
+
+// target is what a request asks for.
+type target struct {
+	places.Image
+	kind kind
+}
+
+func (t target) path() string { return string(t.kind) + "/" + t.Reference }
+
+// content is the path of what can be asked for (github.com/opencontainers/distribution-spec, Endpoints). Nothing in it is escaped, so no path means
+// two things.
+var content = regexp.MustCompile(`^/v2/([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)/(?:` +
+	`(manifests)/([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}|sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})|` +
+	`(blobs|referrers)/(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128}))$`)
+
+// registryName is the host of an image's name, with its port.
+var registryName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?$`)
+
+// parse returns what a request asks for. containerd names the registry in the parameter ns (containerd docs/hosts.md).
+func parse(r *http.Request) (target, bool) {
+	m := content.FindStringSubmatch(r.URL.EscapedPath())
+	names := r.URL.Query()["ns"]
+	if m == nil || len(names) != 1 || !registryName.MatchString(names[0]) {
+		return target{}, false
+	}
+	return target{places.Image{Registry: names[0], Repository: m[1], Reference: m[3] + m[5]}, kind(m[2] + m[4])}, true
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == tokenPath {
+		h.serveToken(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.Error(w, "the gateway only reads", http.StatusMethodNotAllowed)
+		return
+	}
+	auth, ok := h.logins.find(r.Header.Get("Authorization"), h.now())
+	if !ok {
+		h.challenge(w, r)
+		return
+	}
+	if r.URL.Path == "/v2/" {
+		return
+	}
+	t, ok := parse(r)
+	if !ok {
+		http.Error(w, "not a manifest, blob or list of referrers of a registry", http.StatusNotFound)
+		return
+	}
+	h.refreshTable()
+	table := h.table.Load()
+	if table == nil {
+		refuse(w, r, http.StatusServiceUnavailable, "the places of images have not been read yet")
+		return
+	}
+	if !table.IsRouted(t.Registry) {
+		refuse(w, r, http.StatusForbidden, t.Registry+" does not go through the gateway")
+		return
+	}
+	h.serveTarget(w, r, t, h.placesOf(*table, t, auth))
+}
+
+// placesOf returns where something is asked for, with the credentials of each place. What belongs to a tag that was resolved here is pulled from the
+// places of that tag too, as Linux nodes pull all of an image from the place where they found it.
+func (h *Handler) placesOf(table places.Table, t target, auth bundle.Secret) places.Decision {
+	d := table.Decide(t.Image)
+	if t.IsDigest() {
+		if list := h.learned.find(t.Image); len(list) > 0 {
+			d.Places = mergePlaces(list, d.Places)
+		}
+	}
+	d.Places = h.health.order(d.Places, h.now())
+	for i, p := range d.Places {
+		if p.Source || p.Registry == t.Registry && p.Auth.IsZero() {
+			d.Places[i].Auth = auth
+		}
+	}
+	return d
+}
+
+// mergePlaces returns the places of both lists, each once.
+func mergePlaces(first, second []places.Place) []places.Place {
+	var all []places.Place
+	have := map[string]bool{}
+	for _, list := range [][]places.Place{first, second} {
+		for _, p := range list {
+			if !have[p.Name()] {
+				have[p.Name()] = true
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// bearer returns the token of an Authorization header; empty for none.
+func bearer(header string) string {
+	scheme, rest, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(rest)
+}

@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"wmco/gateway/places"
+)
+
+const (
+	// maxFailures is after how many failures in a row a registry is asked last, for the time of restLimit.
+	maxFailures = 3
+	restLimit   = 5 * time.Minute
+	// maxWatched bounds how many registries are remembered.
+	maxWatched = 1024
+)
+
+// health is which registries do not answer. A registry that says that it lacks an image has answered.
+type health struct {
+	mu     sync.Mutex
+	failed map[string]failures
+}
+
+type failures struct {
+	inRow int
+	last  time.Time
+}
+
+func newHealth() *health { return &health{failed: map[string]failures{}} }
+
+func (h *health) note(registry string, ok bool, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ok {
+		delete(h.failed, registry)
+		return
+	}
+	if _, known := h.failed[registry]; !known && len(h.failed) >= maxWatched {
+		clear(h.failed)
+	}
+	h.failed[registry] = failures{h.failed[registry].inRow + 1, now}
+}
+
+// order returns the places with those last that failed often, lately.
+func (h *health) order(list []places.Place, now time.Time) []places.Place {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list = slices.Clone(list)
+	rests := func(p places.Place) int {
+		if f := h.failed[p.Registry]; f.inRow >= maxFailures && now.Sub(f.last) < restLimit {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(x, y places.Place) int { return rests(x) - rests(y) })
+	return list
+}
+
+// distrust notes a registry that sent something with another digest: it is asked last from now on.
+func (h *health) distrust(registry string, now time.Time) {
+	for range maxFailures {
+		h.note(registry, false, now)
+	}
+}

@@ -1,0 +1,66 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+)
+
+// gatewayEntries adds the gateway of the node where a registry goes through it. It starts before containerd asks it, and containerd does not depend on
+// it: registries with a hosts file of their own are pulled from without it.
+func (e *emitter) gatewayEntries() {
+	table := e.hosts.Table
+	if len(table.Routed) == 0 {
+		return
+	}
+	for _, id := range []RowID{rowGatewayFolder, rowGatewayLogs} {
+		if r, ok := e.wantedRow(id); ok {
+			e.layer.Directories = append(e.layer.Directories, bundle.Directory{Path: r.Name, Access: r.Access})
+			e.addCauses(r, r.Name)
+		}
+	}
+	if r, ok := e.wantedRow(rowGatewayCerts); ok {
+		e.layer.State = append(e.layer.State, e.ownedState(r))
+		e.addCauses(r, r.Name)
+	}
+	if r, ok := e.wantedRow(rowPlaces); ok {
+		data, err := table.Encode()
+		preview, err2 := table.Masked().Encode()
+		if err == nil {
+			err = err2
+		}
+		if err != nil {
+			e.errs = append(e.errs, err)
+			return
+		}
+		e.addContent(r, r.Name, maybeSecret(data, preview))
+		e.addCauses(r, r.Name)
+		e.causedBy(r, r.Name, e.routedCauses())
+	}
+	exe, known := e.agentPath()
+	var reads []string
+	if known {
+		reads = []string{exe}
+	}
+	log := dirGatewayLogs + `\` + svcGateway + ".log"
+	address := e.cluster.Settings.Mirrors.gatewayAddress()
+	e.addService(rowGateway, bundle.Service{
+		Argv:     append([]string{exe, "registry"}, flagList(map[string]string{"listen": address, "log-file": log, "service": "true"})...),
+		Reads:    reads,
+		Recovery: restartAlways(),
+		Probe:    bundle.Probe{Kind: bundle.ProbeTCP, Target: address, DeadlineSeconds: 60},
+		Logs:     e.cluster.Settings.Logs.rotationOf(log, bundle.RotationAgent),
+	})
+}
+
+// routedCauses are the objects because of which registries go through the gateway.
+func (e *emitter) routedCauses() (refs []bundle.Ref) {
+	for _, f := range e.hosts.Files {
+		if f.Routed {
+			refs = append(refs, f.Causes...)
+		}
+	}
+	slices.SortFunc(refs, func(x, y bundle.Ref) int { return strings.Compare(x.String(), y.String()) })
+	return slices.Compact(refs)
+}
