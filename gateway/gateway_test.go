@@ -127,10 +127,11 @@ func TestEachPlaceGetsItsOwnCredentials(t *testing.T) {
 	basic, token, source := newStore(), newStore(), newStore().addImage("team/app", i)
 	basic.user, token.user, source.user = "a", "b", "kubelet"
 	token.realm, source.realm = "https://tokens.io/token", "https://quay.io/token"
-	tokens, open := newStore(), newStore()
-	table := mirrored(false, []string{"a.io/m", "b.io/deep/x", "open.io"}, nil)
+	tokens, open, greedy := newStore(), newStore(), newStore()
+	greedy.user = "kubelet" // it asks for what it has no entry of
+	table := mirrored(false, []string{"a.io/m", "b.io/deep/x", "open.io", "greedy.io"}, nil)
 	table.Credentials = []places.Credential{{Key: "a.io", Auth: auth("a")}, {Key: "b.io", Auth: auth("wrong")}, {Key: "b.io/deep", Auth: auth("b")}, {Key: "quay.io", Auth: auth("mirror")}}
-	n := network{"a.io": basic, "b.io": token, "quay.io": source, "tokens.io": tokens, "open.io": open}
+	n := network{"a.io": basic, "b.io": token, "quay.io": source, "tokens.io": tokens, "open.io": open, "greedy.io": greedy}
 	f := newFixture(t, n, table)
 	f.login(t, "kubelet")
 	for range 2 {
@@ -143,7 +144,7 @@ func TestEachPlaceGetsItsOwnCredentials(t *testing.T) {
 		got[host] = slices.Compact(s.given)
 	}
 	want := map[string][]string{
-		"a.io": {"Basic " + auth("a").Reveal()}, "tokens.io": {"Basic " + auth("b").Reveal()}, "b.io": {"Bearer for-b"}, "open.io": nil,
+		"a.io": {"Basic " + auth("a").Reveal()}, "tokens.io": {"Basic " + auth("b").Reveal()}, "b.io": {"Bearer for-b"}, "open.io": nil, "greedy.io": nil,
 		"quay.io": {"Basic " + auth("kubelet").Reveal(), "Bearer for-kubelet"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -16,6 +16,7 @@ import (
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/seed"
 	"wmco/internal/test/testenv"
+	"wmco/layout"
 )
 
 // TestAgentsExchangeThemselves: the agents of older versions, and the one of this version, follow their Node on a real API server to a
@@ -29,7 +30,11 @@ func TestAgentsExchangeThemselves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			needsOlder(t)
-			exchange(t, newPulling(t, "win-"+strings.ReplaceAll(name, " ", "-"), build(t)), program(t))
+			bundles := []bundletest.Node{withAgent("1"), withAgent("2")}
+			if name == "of this version" { // older ones know no image gateway
+				bundles = []bundletest.Node{withGateway(withAgent("1")), withGateway(withAgent("2"))}
+			}
+			exchange(t, newPulling(t, "win-"+strings.ReplaceAll(name, " ", "-"), build(t)), program(t), bundles)
 		})
 	}
 }
@@ -43,13 +48,20 @@ func withAgent(version string) bundletest.Node {
 	})
 }
 
+// withGateway adds the image gateway, which runs the program of the node agent too.
+func withGateway(n bundletest.Node) bundletest.Node {
+	return n.Changed(func(n *bundletest.Node) {
+		path := n.Services[len(n.Services)-1].Argv[0]
+		n.Services = append(n.Services, bundletest.Service(layout.Gateway, []string{path, "registry"}, nil, path))
+	})
+}
+
 // killsOfARound is how often agents are killed on the way from one bundle to the other.
 const killsOfARound = 10
 
 // exchange lets the agents of the host follow from one bundle to the other. The second one has the program that is built as now.
-func exchange(t *testing.T, p *pulling, now string) {
+func exchange(t *testing.T, p *pulling, now string, bundles []bundletest.Node) {
 	t.Helper()
-	bundles := []bundletest.Node{withAgent("1"), withAgent("2")}
 	p.mustApply(t, bundles[0])
 	newer := simulated{program: now, root: p.root}
 	random := seed.New(t) // of times: older programs cannot be killed at a change

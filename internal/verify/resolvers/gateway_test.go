@@ -29,7 +29,9 @@ import (
 // certificates is a folder of files.
 type certificates string
 
-func (c certificates) ReadFile(name string) ([]byte, error) { return os.ReadFile(filepath.Join(string(c), name)) }
+func (c certificates) ReadFile(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(string(c), name))
+}
 
 func (c certificates) WriteFile(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(string(c), name), data, 0o600)

@@ -1,0 +1,148 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"wmco/gateway"
+	"wmco/gateway/identity"
+	"wmco/gateway/places"
+	"wmco/gateway/registry"
+)
+
+// files is a folder in memory.
+type files struct{ sync.Map }
+
+func (f *files) ReadFile(name string) ([]byte, error) {
+	if v, ok := f.Load(name); ok {
+		return v.([]byte), nil
+	}
+	return nil, http.ErrMissingFile
+}
+
+func (f *files) WriteFile(name string, data []byte) error { f.Store(name, data); return nil }
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time                         { return time.Now() }
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// zeros is a layer of a size in bytes.
+func zeros(size int64) io.Reader { return io.LimitReader(zero{}, size) }
+
+type zero struct{}
+
+func (zero) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// BenchmarkLayers pulls layers of 256 MiB, several at once, by TLS on loopback on both sides. It reports the memory that the process takes from the
+// system beyond its start, registry and client included.
+func BenchmarkLayers(b *testing.B) {
+	const size = 256 << 20
+	d, err := digest.FromReader(zeros(size))
+	if err != nil {
+		b.Fatal(err)
+	}
+	source := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(size))
+		_, _ = io.Copy(w, zeros(size))
+	}))
+	defer source.Close()
+	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, insecure := registry.Options{}.Transports()
+	log := slog.New(slog.DiscardHandler)
+	h := gateway.New(gateway.Options{
+		Address: listener.Addr().String(), Now: time.Now, Random: func(p []byte) { p[0] = 1 }, Log: log,
+		Client: &registry.Client{Verified: insecure, Insecure: insecure, Now: time.Now},
+	})
+	host := strings.TrimPrefix(source.URL, "https://")
+	h.SetTable(places.Table{Routed: []string{places.All}})
+	f := &files{}
+	if _, _, err := identity.Ensure(f, net.IPv4(127, 0, 0, 1), time.Now()); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_ = gateway.Server{Handler: h, Certificates: f, Clock: systemClock{}, Log: log}.Run(ctx, listener)
+	}()
+	pool := x509.NewCertPool()
+	ca, _ := f.ReadFile(identity.CA)
+	pool.AppendCertsFromPEM(ca)
+	own, _ := f.ReadFile(identity.Client)
+	pair, err := tls.X509KeyPair(own, own)
+	if err != nil {
+		b.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}}
+	token := login(b, client, listener.Addr().String())
+	for _, atOnce := range []int{1, 16} {
+		b.Run(strconv.Itoa(atOnce), func(b *testing.B) {
+			b.SetBytes(int64(atOnce) * size)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				var all sync.WaitGroup
+				for range atOnce {
+					all.Go(func() {
+						pullLayer(b, client, token, "https://"+listener.Addr().String()+"/v2/a/blobs/"+d.String()+"?ns="+host)
+					})
+				}
+				all.Wait()
+			}
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.Sys-before.Sys)/(1<<20), "MiB")
+		})
+	}
+}
+
+func login(b *testing.B, client *http.Client, address string) string {
+	b.Helper()
+	response, err := client.Get("https://" + address + "/token")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), `"token":"`)
+	token, _, _ := strings.Cut(rest, `"`)
+	return token
+}
+
+func pullLayer(b *testing.B, client *http.Client, token, url string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	response, err := client.Do(r)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	if n, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
+		b.Errorf("%d after %d bytes: %v", response.StatusCode, n, err)
+	}
+}

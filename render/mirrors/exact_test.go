@@ -1,0 +1,92 @@
+package mirrors
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/bundle"
+	"wmco/bundle/reason"
+)
+
+const gatewayAddress = "127.0.0.1:22629"
+
+func buildExact(in Inputs) Result {
+	return Build(in, Options{Mode: Exact, Gateway: gatewayAddress, PartialNever: Closed, PullSecretOnNodes: true})
+}
+
+// TestFewRegistriesGoThroughTheGateway: those that a hosts file does not express, and no other.
+func TestFewRegistriesGoThroughTheGateway(t *testing.T) {
+	for name, c := range map[string]struct {
+		in     Inputs
+		routed []string
+		// direct are the registries with a hosts file of their own.
+		direct []string
+	}{
+		"whole registries":            {Inputs{Sets: idms("q.io m.io", "r.io n.io/r")}, nil, []string{"q.io", "r.io"}},
+		"a part":                      {Inputs{Sets: idms("q.io/a m.io/a", "r.io m.io/r")}, []string{"q.io"}, []string{"r.io"}},
+		"another path":                {Inputs{Sets: idms("q.io/a m.io/b")}, []string{"q.io"}, nil},
+		"never for a part":            {Inputs{Sets: idms("!q.io/a m.io/a", "!r.io m.io")}, []string{"q.io"}, []string{"r.io"}},
+		"tags and digests apart":      {Inputs{Sets: slices.Concat(idms("q.io m.io"), sets(TagSet, []string{"q.io n.io"}))}, []string{"q.io"}, nil},
+		"a wildcard":                  {Inputs{Sets: idms("*.io m.io", "q.io m.io")}, []string{"*"}, []string{"q.io"}},
+		"a blocked part":              {Inputs{Scopes: Scopes{Blocked: []string{"q.io/a", "r.io"}}}, []string{"q.io"}, []string{"r.io"}},
+		"a blocked wildcard":          {Inputs{Scopes: Scopes{Blocked: []string{"*.q.io"}}}, []string{"*"}, nil},
+		"a blocked one with mirrors":  {Inputs{Sets: idms("q.io m.io"), Scopes: Scopes{Blocked: []string{"q.io"}}}, nil, []string{"q.io"}},
+		"an insecure part":            {Inputs{Scopes: Scopes{Insecure: []string{"q.io/a", "r.io"}}}, []string{"q.io"}, []string{"r.io"}},
+		"an allowed part":             {Inputs{Scopes: Scopes{Allowed: []string{"q.io/a", "r.io"}}}, []string{"q.io"}, []string{"_default", "r.io"}},
+		"an allowed wildcard":         {Inputs{Scopes: Scopes{Allowed: []string{"*.q.io", "r.io"}}}, []string{"*"}, []string{"r.io"}},
+		"a part with Linux images":    {Inputs{Sets: idms("registry.redhat.io/a m.io/b")}, nil, nil},
+		"a name that is no folder":    {Inputs{Sets: idms("nul.local m.io")}, []string{"*"}, nil},
+		"credentials of the registry": {Inputs{Sets: idms("q.io m.io"), PullSecret: pullSecret("q.io")}, []string{"q.io"}, nil},
+		"credentials of the mirror":   {Inputs{Sets: idms("q.io m.io"), PullSecret: pullSecret("m.io")}, nil, []string{"q.io"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := buildExact(c.in)
+			var direct []string
+			for _, f := range r.Files {
+				if !f.Routed {
+					direct = append(direct, f.Host)
+				}
+				if f.Routed && len(f.Causes) == 0 {
+					t.Errorf("%s goes through the gateway without a cause", f.Host)
+				}
+			}
+			if diff := cmp.Diff([][]string{c.routed, c.direct}, [][]string{r.Table.Routed, direct}); diff != "" {
+				t.Errorf("routed and direct (-want +got):\n%s", diff)
+			}
+			for _, f := range r.Findings {
+				if f.Severity == bundle.SeverityWarning || f.Reason == reason.PullSecretEntryWithheld {
+					t.Errorf("a finding: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func pullSecret(keys ...string) bundle.Secret {
+	var auths []string
+	for _, k := range keys {
+		auths = append(auths, `"`+k+`":{"auth":"dTpw"}`)
+	}
+	return bundle.NewSecret(`{"auths":{` + strings.Join(auths, ",") + `}}`)
+}
+
+func TestTheTableHasCredentialsOfMirrorsAlone(t *testing.T) {
+	r := buildExact(Inputs{Sets: idms("q.io/a m.io/x/b"), PullSecret: pullSecret("m.io", "m.io/x/b/c", "m.io/y", "q.io", "other.io")})
+	var keys []string
+	for _, c := range r.Table.Credentials {
+		keys = append(keys, c.Key)
+	}
+	if diff := cmp.Diff([]string{"m.io", "m.io/x/b/c"}, keys); diff != "" {
+		t.Error(diff)
+	}
+	keys = nil
+	for _, c := range r.KubeletCredentials {
+		keys = append(keys, c.Key)
+	}
+	if diff := cmp.Diff([]string{"m.io", "m.io/x/b/c", "m.io/y", "other.io", "q.io"}, keys); diff != "" {
+		t.Error("kubelets: " + diff)
+	}
+}
