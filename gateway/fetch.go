@@ -50,7 +50,7 @@ func isMissing(tried []attempt) bool {
 
 // ask asks one place, and returns its answer if it has what is asked for. Otherwise it returns how the place answered.
 func (h *Handler) ask(ctx context.Context, method string, t target, p places.Place, header http.Header) (*http.Response, *attempt) {
-	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.path(), Auth: p.Auth, Header: header})
+	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.path(), Auth: t.authAt(p), Header: header})
 	if err != nil {
 		denied := (*registry.TokenError)(nil)
 		h.note(ctx, p, errors.As(err, &denied) && denied.Status < http.StatusInternalServerError)

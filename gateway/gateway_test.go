@@ -155,6 +155,28 @@ func TestEachPlaceGetsItsOwnCredentials(t *testing.T) {
 	}
 }
 
+// TestNoLoginUsesTheCredentialsOfAnother is of a private image that one Pod has an imagePullSecret for: a tag that it resolved opens nothing to others, at
+// a mirror in the same registry either.
+func TestNoLoginUsesTheCredentialsOfAnother(t *testing.T) {
+	t.Parallel()
+	i := newImage("a")
+	source := newStore().addImage("team/app", i).addImage("copies/app", i, "v1")
+	source.user = "owner"
+	f := newFixture(t, network{"quay.io": source}, mirrored(false, nil, []string{"quay.io/copies"}))
+	f.login(t, "owner")
+	if w := f.ask(http.MethodGet, "team/app/manifests/v1"); w.Code != 200 {
+		t.Fatal(w.Code)
+	}
+	for _, user := range []string{"", "stranger"} {
+		f.login(t, user)
+		for _, path := range []string{"manifests/v1", "manifests/" + i.digest(), "blobs/" + i.layerDigest()} {
+			if w := f.ask(http.MethodGet, "team/app/"+path); w.Code == 200 {
+				t.Errorf("%q got %s", user, path)
+			}
+		}
+	}
+}
+
 // TestATagLeadsToItsDigests shows that what belongs to a tag is pulled from where the tag was, and that other digests are not asked for there.
 func TestATagLeadsToItsDigests(t *testing.T) {
 	t.Parallel()

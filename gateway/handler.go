@@ -69,9 +69,19 @@ const (
 type target struct {
 	places.Image
 	kind kind
+	// auth are the credentials of the login: those that the kubelet gave containerd for the image. Zero for none.
+	auth bundle.Secret
 }
 
 func (t target) path() string { return string(t.kind) + "/" + t.Reference }
+
+// authAt returns the credentials for a place: those of the image belong to its registry alone.
+func (t target) authAt(p places.Place) bundle.Secret {
+	if p.Source || p.Registry == t.Registry && p.Auth.IsZero() {
+		return t.auth
+	}
+	return p.Auth
+}
 
 // content is the path of what can be asked for (github.com/opencontainers/distribution-spec, Endpoints). Nothing in it is escaped, so no path means
 // two things.
@@ -89,7 +99,7 @@ func parse(r *http.Request) (target, bool) {
 	if m == nil || len(names) != 1 || !registryName.MatchString(names[0]) {
 		return target{}, false
 	}
-	return target{places.Image{Registry: names[0], Repository: m[1], Reference: m[3] + m[5]}, kind(m[2] + m[4])}, true
+	return target{Image: places.Image{Registry: names[0], Repository: m[1], Reference: m[3] + m[5]}, kind: kind(m[2] + m[4])}, true
 }
 
 // ServeHTTP implements http.Handler.
@@ -125,12 +135,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusForbidden, t.Registry+" does not go through the gateway")
 		return
 	}
-	h.serveTarget(w, r, t, h.placesOf(*table, t, auth))
+	t.auth = auth
+	h.serveTarget(w, r, t, h.placesOf(*table, t))
 }
 
-// placesOf returns where something is asked for, with the credentials of each place. What belongs to a tag that was resolved here is pulled from the
-// places of that tag too, as Linux nodes pull all of an image from the place where they found it.
-func (h *Handler) placesOf(table places.Table, t target, auth bundle.Secret) places.Decision {
+// placesOf returns where something is asked for. What belongs to a tag that was resolved here is pulled from the places of that tag too, as Linux nodes
+// pull all of an image from the place where they found it.
+func (h *Handler) placesOf(table places.Table, t target) places.Decision {
 	d := table.Decide(t.Image)
 	if t.IsDigest() {
 		if list := h.learned.find(t.Image); len(list) > 0 {
@@ -138,11 +149,6 @@ func (h *Handler) placesOf(table places.Table, t target, auth bundle.Secret) pla
 		}
 	}
 	d.Places = h.health.order(d.Places, h.now())
-	for i, p := range d.Places {
-		if p.Source || p.Registry == t.Registry && p.Auth.IsZero() {
-			d.Places[i].Auth = auth
-		}
-	}
 	return d
 }
 

@@ -27,13 +27,7 @@ func (l *learned) find(i places.Image) []places.Place {
 // add notes the places of a digest of a repository, the one that answered first.
 func (l *learned) add(of places.Image, digest string, answered places.Place, all []places.Place) {
 	of.Reference = digest
-	list := mergePlaces([]places.Place{answered}, all)
-	for i := range list {
-		if list[i].Source {
-			list[i].Auth = places.Place{}.Auth // it is that of one login
-		}
-	}
-	l.list.Add(of, list)
+	l.list.Add(of, mergePlaces([]places.Place{answered}, all))
 }
 
 // addChildren notes the same for what a manifest names: the images of an index, the configuration and layers of an image
