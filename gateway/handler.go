@@ -89,8 +89,8 @@ var content = regexp.MustCompile(`^/v2/([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:
 	`(manifests)/([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}|sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})|` +
 	`(blobs|referrers)/(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128}))$`)
 
-// registryName is the host of an image's name, with its port.
-var registryName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?$`)
+// registryName is the host of an image's name, with its port (github.com/distribution/reference, DomainRegexp).
+var registryName = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$`)
 
 // parse returns what a request asks for. containerd names the registry in the parameter ns (containerd docs/hosts.md).
 func parse(r *http.Request) (target, bool) {

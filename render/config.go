@@ -17,6 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/reason"
+	"wmco/layout"
 	"wmco/render/mirrors"
 )
 
@@ -167,6 +168,9 @@ func (m MirrorSettings) checkValues() bundle.Findings {
 	// from 30000 to 32767 to Services (NodePort).
 	if m.GatewayPort < 1024 || m.GatewayPort >= 49152 || m.GatewayPort >= 30000 && m.GatewayPort <= 32767 {
 		findings = append(findings, invalidSetting("mirrors.gatewayPort", "%d is not from 1024 to 29999 or from 32768 to 49151", m.GatewayPort))
+	}
+	if i := slices.IndexFunc(layout.Ports(), func(p layout.Port) bool { return p.Number == m.GatewayPort }); i >= 0 {
+		findings = append(findings, invalidSetting("mirrors.gatewayPort", "%d is the port of %s", m.GatewayPort, layout.Ports()[i].Service))
 	}
 	return findings
 }
