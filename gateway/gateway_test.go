@@ -329,3 +329,14 @@ func TestTheReasonIsInTheStatusLine(t *testing.T) {
 		t.Errorf("%q", response.Status)
 	}
 }
+
+func TestALargeManifest(t *testing.T) {
+	t.Parallel()
+	i := newImage("a")
+	first := newStore()
+	first.add("app/manifests/v1", make([]byte, 4<<20+1))
+	f := newFixture(t, network{"a.io": first, "b.io": newStore().addImage("app", i, "v1")}, mirrored(true, nil, []string{"a.io", "b.io"}))
+	if w := f.ask(http.MethodGet, "team/app/manifests/v1"); w.Code != 200 || !bytes.Equal(w.Body.Bytes(), i.manifest) {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+	}
+}
