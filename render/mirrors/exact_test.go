@@ -90,3 +90,18 @@ func TestTheTableHasCredentialsOfMirrorsAlone(t *testing.T) {
 		t.Error("kubelets: " + diff)
 	}
 }
+
+// TestMirrorsGetNothingOfTheKubelets: what is listed for an image is what the gateway does.
+func TestMirrorsGetNothingOfTheKubelets(t *testing.T) {
+	in := Inputs{Sets: idms("q.io/a m.io/b n.io/c"), PullSecret: pullSecret("m.io", "q.io")}
+	var got []string
+	for _, p := range buildExact(in).Pulls(in, "q.io/a/x@sha256:0") {
+		got = append(got, strings.Join(append([]string{p.URL}, p.Keys...), " "))
+		if p.FromKubelet != strings.HasPrefix(p.URL, "https://q.io/") {
+			t.Errorf("%+v", p)
+		}
+	}
+	if diff := cmp.Diff([]string{"https://m.io/v2/b/x m.io", "https://n.io/v2/c/x", "https://q.io/v2/a/x q.io"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

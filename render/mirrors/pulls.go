@@ -19,9 +19,13 @@ type PullPlace struct {
 // Pulls returns where containerd pulls an image, a full name with a tag or digest, and the credentials it sends there.
 func (r Result) Pulls(in Inputs, image string) []PullPlace {
 	list, _ := in.parseCredentials() // Build has reported entries that cannot be used
+	file, _ := r.fileFor(image)
 	var pulls []PullPlace
 	for _, p := range r.Places(image) {
 		pull := PullPlace{URL: p.URL, FromKubelet: p.Authorization.IsZero()}
+		if file.Routed && !p.isOf(image) { // the gateway gives the kubelet's to the registry alone
+			pull.FromKubelet = false
+		}
 		if pull.FromKubelet {
 			pull.Keys = r.kubeletKeys(image)
 		} else {
@@ -30,6 +34,13 @@ func (r Result) Pulls(in Inputs, image string) []PullPlace {
 		pulls = append(pulls, pull)
 	}
 	return pulls
+}
+
+// isOf reports whether a place is the registry of an image.
+func (p Place) isOf(image string) bool {
+	u, err := url.Parse(p.URL)
+	host, _, _ := strings.Cut(image, "/")
+	return err == nil && hubName(u.Host) == hubName(host)
 }
 
 // keysOf returns the key of the entry whose credentials are in the hosts file for a mirror: one of the mirror's host, as several entries can be equal.
