@@ -24,6 +24,7 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	}
 	tried, served := serve(w, r, t, d.Places)
 	if served {
+		h.troubles.note(t.Registry, "", h.now())
 		return
 	}
 	text := describe(t, d, tried)
@@ -31,11 +32,17 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	switch {
 	case len(d.Places) == 0:
 		refuse(w, r, http.StatusForbidden, text)
-	case isMissing(tried) && len(d.Skipped) == 0:
-		http.Error(w, text, http.StatusNotFound)
-	default:
-		refuse(w, r, http.StatusBadGateway, text)
+		return
+	case isMissing(tried):
+		h.troubles.note(t.Registry, "", h.now())
+		if len(d.Skipped) == 0 {
+			http.Error(w, text, http.StatusNotFound)
+			return
+		}
+	case r.Context().Err() == nil: // else containerd has given up
+		h.troubles.note(t.Registry, text, h.now())
 	}
+	refuse(w, r, http.StatusBadGateway, text)
 }
 
 // isMissing reports whether all places have said that they have no such image.

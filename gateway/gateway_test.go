@@ -340,3 +340,37 @@ func TestALargeManifest(t *testing.T) {
 		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
 	}
 }
+
+// TestRegistriesWithoutAPlaceAreListed after ten minutes without an answer, until there is one. Images that are nowhere, or forbidden, are no trouble.
+func TestRegistriesWithoutAPlaceAreListed(t *testing.T) {
+	t.Parallel()
+	i := newImage("a")
+	mirror := newStore().addImage("app", i)
+	f := newFixture(t, network{"a.io": mirror, "quay.io": newStore()}, mirrored(true, []string{"a.io"}, nil))
+	ask := func(status int, after time.Duration) {
+		t.Helper()
+		mirror.status, f.now = status, f.now.Add(after)
+		f.ask(http.MethodGet, "team/app/manifests/"+i.digest())
+	}
+	ask(503, 0)
+	ask(503, 9*time.Minute)
+	f.ask(http.MethodGet, "team/app/manifests/v1") // there is no mirror for tags
+	if len(f.troubles) != 0 {
+		t.Fatalf("too early: %v", f.troubles)
+	}
+	ask(503, time.Minute)
+	ask(503, time.Minute)
+	if len(f.troubles) != 1 || len(f.troubles[0]) != 1 || f.troubles[0][0].Registry != "quay.io" || !strings.Contains(f.troubles[0][0].Reason, "a.io/app: 503") {
+		t.Fatalf("%+v", f.troubles)
+	}
+	ask(503, 10*time.Minute)
+	ask(0, time.Minute)
+	if len(f.troubles) != 3 || len(f.troubles[2]) != 0 {
+		t.Errorf("after an answer: %+v", f.troubles)
+	}
+	ask(503, time.Minute)
+	ask(404, 20*time.Minute)
+	if len(f.troubles) != 3 {
+		t.Errorf("an image that is nowhere: %+v", f.troubles)
+	}
+}

@@ -26,6 +26,7 @@ type Handler struct {
 	health  *health
 
 	follower follower
+	troubles troubles
 }
 
 // Options are what a Handler needs.
@@ -37,6 +38,8 @@ type Options struct {
 	Now     func() time.Time
 	// File has the table; zero if SetTable is called instead.
 	File File
+	// Trouble is called with the registries whose images have come from no place for places.TroubleAfter, when the list changes; nil if it is not used.
+	Trouble func([]places.Trouble)
 	// Random fills a slice with random bytes, such as crypto/rand.Read.
 	Random func([]byte)
 }
@@ -46,7 +49,7 @@ func New(o Options) *Handler {
 	return &Handler{
 		address: o.Address, client: o.Client, log: o.Log, now: o.Now,
 		logins: newLogins(o.Random), learned: newLearned(), health: newHealth(),
-		follower: follower{file: o.File},
+		follower: follower{file: o.File}, troubles: troubles{write: o.Trouble},
 	}
 }
 

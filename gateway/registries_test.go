@@ -164,6 +164,8 @@ type fixture struct {
 	now   time.Time
 	token string
 	log   bytes.Buffer
+	// troubles are the lists of registries without a place, as they were written.
+	troubles [][]places.Trouble
 }
 
 func newFixture(t *testing.T, n network, table places.Table) *fixture {
@@ -173,8 +175,9 @@ func newFixture(t *testing.T, n network, table places.Table) *fixture {
 	now := func() time.Time { return f.now }
 	f.Handler = gateway.New(gateway.Options{
 		Address: "127.0.0.1:9999", Now: now, Log: slog.New(slog.NewTextHandler(&f.log, nil)),
-		Client: &registry.Client{Verified: n, Insecure: n, Now: now},
-		Random: func(b []byte) { count++; b[0] = count },
+		Client:  &registry.Client{Verified: n, Insecure: n, Now: now},
+		Trouble: func(list []places.Trouble) { f.troubles = append(f.troubles, list) },
+		Random:  func(b []byte) { count++; b[0] = count },
 	})
 	f.SetTable(table)
 	f.login(t, "")

@@ -89,7 +89,7 @@ const (
 	rowGateway       RowID = "service/image-gateway"
 	rowGatewayFolder RowID = "directory/registry"
 	rowGatewayLogs   RowID = "directory/registry-logs"
-	rowGatewayCerts  RowID = "state/registry"
+	rowGatewayState  RowID = "state/registry"
 	rowAgent         RowID = "service/windows-instance-config-daemon"
 	rowVariable      RowID = "variable/proxy"
 	rowEnvironment   RowID = "environment/proxy"
@@ -172,10 +172,10 @@ func stateRows() []Row {
 	}
 	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
 	cloudCerts.Platforms = []bundle.Platform{bundle.PlatformAzure}
-	gatewayCerts := state(places.Certificates, "certificates of the image gateway and of containerd for it; those of another cluster are removed"+onlyExact)
-	gatewayCerts.ID, gatewayCerts.Optional = rowGatewayCerts, true
+	gatewayState := state(places.State, "certificates of the image gateway and of containerd for it, and its list of registries that cannot be pulled from; those of another cluster are removed"+onlyExact)
+	gatewayState.ID, gatewayState.Optional = rowGatewayState, true
 	return []Row{
-		gatewayCerts,
+		gatewayState,
 		state(dirCNIState, "addresses given to pods; those of another cluster are removed"),
 		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster are removed"),
 		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),

@@ -20,7 +20,7 @@ func (e *emitter) gatewayEntries() {
 			e.addCauses(r, r.Name)
 		}
 	}
-	if r, ok := e.wantedRow(rowGatewayCerts); ok {
+	if r, ok := e.wantedRow(rowGatewayState); ok {
 		e.layer.State = append(e.layer.State, e.ownedState(r))
 		e.addCauses(r, r.Name)
 	}

@@ -75,6 +75,8 @@ type Agent struct {
 	booter    booter
 	network   hostNetwork
 	sshServer sshServer
+	// unreachable is what the image gateway lists, empty for none.
+	unreachable string
 	images    *images.Keeper
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package
 	// they are since the boot of the host: setting its clock changes nothing.
@@ -207,6 +209,7 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 	}
 	a.lookAtHostNetwork(ctx, node)
 	a.lookAtSSHServer(ctx, node)
+	a.lookAtGateway(ctx)
 	a.copyLedger(ctx, acts)
 	if a.reporter.awaitsEndpoint() {
 		a.reporter.observeFacts(ctx, a.Engine.Host)
@@ -378,7 +381,7 @@ func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
 	r.Rebooted, r.NetworkRestarts, r.NetworkUnstable = a.booter.done, a.network.count, a.network.unstable
 	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
-	r.SSHStopped = a.sshServer.stopped
+	r.SSHStopped, r.ImagesUnreachable = a.sshServer.stopped, a.unreachable
 	a.reportImages(&r)
 	return r
 }

@@ -73,4 +73,6 @@ const (
 	// not run.
 	EventSSHStarted = "SSHServerStarted"
 	EventSSHStopped = "SSHServerStopped"
+	// EventImagesUnreachable is about registries whose images the image gateway gets from no place.
+	EventImagesUnreachable = "ImagesUnreachable"
 )

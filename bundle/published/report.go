@@ -101,6 +101,9 @@ type Report struct {
 	// SSHStopped is why the OpenSSH server of the host does not run; empty while it does, or where the host has none.
 	// It holds no secrets.
 	SSHStopped string `json:"sshStopped,omitempty"`
+	// ImagesUnreachable names the registries that go through the image gateway and from which no image has come for a while, with the reasons; empty
+	// for none. It holds no secrets.
+	ImagesUnreachable string `json:"imagesUnreachable,omitempty"`
 	// Images is how far the host is with the images of bundle.PinnedImagesFile; zero where there is none.
 	Images ImageProgress `json:"images,omitzero"`
 	// Features are what the agent can do that older ones cannot.
@@ -176,7 +179,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log, r.SSHStopped = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail(), Shorten(r.SSHStopped)
-	r.Images = r.Images.withinBounds()
+	r.ImagesUnreachable, r.Images = Shorten(r.ImagesUnreachable), r.Images.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -203,7 +206,7 @@ func DecodeReport(text string) (Report, error) {
 		}
 	}
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
-	r.SSHStopped = Shorten(r.SSHStopped)
+	r.SSHStopped, r.ImagesUnreachable = Shorten(r.SSHStopped), Shorten(r.ImagesUnreachable)
 	r.Images = r.Images.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	return r, nil

@@ -45,6 +45,7 @@ func Events() []Entry {
 		{"HostBootFailed", "", "The host cannot be rebooted.", "follow the message; reboot it by hand"},
 		{"SSHServerStarted", "", "The OpenSSH server of the host was stopped, so the node agent has started it.", fixNothing},
 		{"SSHServerStopped", "", "The OpenSSH server of the host does not run, so the operator cannot log in.", "see runbooks/WindowsSSHServerStopped.md"},
+		{"ImagesUnreachable", "", "No mirror or registry answers the image gateway of the host for the registries in the message.", "see runbooks/WindowsImagesUnreachable.md"},
 		{"HostNetworkRestarted", "", "The Host Network Service has restarted, so kube-proxy was restarted.", fixNothing},
 	}
 }

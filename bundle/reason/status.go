@@ -85,6 +85,8 @@ func conditionReasons() []Entry {
 		{"HostNetworkUnstable", "", "The Host Network Service of a node crashes repeatedly, so Services may fail there.", "install the updates of Windows, or `wmco reboot NODE`"},
 		{"SSHServersRun", "", "No OpenSSH server of a node is known to be stopped.", fixNothing},
 		{"SSHServerStopped", "", "The OpenSSH server of a node does not run, and the node agent cannot start it. Pods are not affected, but the operator cannot log in.", "`oc describe node NODE` has the error; docs/runbooks/WindowsSSHServerStopped.md"},
+		{"ImagesReachable", "", "No image gateway of a node is known to miss all places of a registry.", fixNothing},
+		{"ImagesUnreachable", "", "No mirror answers the image gateway of a node for a registry, and the registry does not answer or must not be asked, for ten minutes or more. Pods that need its images do not start there.", "docs/runbooks/WindowsImagesUnreachable.md"},
 		{"NoRebootPending", "", "No node needs a reboot for Windows itself.", fixNothing},
 		{"WindowsRebootPending", "", "Windows itself needs a reboot of a node, for example after updates.", "`wmco reboot NODE`, or `windowsReboots: Coordinate` in windows-machine-config"},
 		{"NamespaceNotMonitored", "", "Cluster monitoring does not scrape the operator's namespace.", "run the command in the message, which sets the label"},

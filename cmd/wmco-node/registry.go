@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/http/httpproxy"
 
+	"wmco/bundle"
 	"wmco/gateway"
 	"wmco/gateway/places"
 	"wmco/gateway/registry"
@@ -22,8 +23,8 @@ import (
 
 // registryFlags are the flags of the gateway.
 type registryFlags struct {
-	places, certificates, listen, logFile string
-	service                               bool
+	places, state, listen, logFile string
+	service                        bool
 }
 
 func registryCommand(a *app) *cobra.Command {
@@ -32,7 +33,8 @@ func registryCommand(a *app) *cobra.Command {
 		Use:   "registry",
 		Short: "Serve containerd the images whose mirrors its hosts files cannot express",
 		Long: `Listen on a loopback address, and ask the mirrors and registries of the bundle for the images that containerd pulls. Nothing can be
-pushed. The certificates with which containerd is known are made in a folder, and made again before they end.
+pushed. The certificates with which containerd is known are made in the folder of its state, and made again before they end. There it also lists registries whose images have come from no
+place for ten minutes.
 
 The places of images are read again when their file changes. The proxy is that of HTTP_PROXY, HTTPS_PROXY and NO_PROXY.` +
 			cli.ExitHelp("0    asked to stop", "2    usage", "130  interrupted"),
@@ -46,7 +48,7 @@ The places of images are read again when their file changes. The proxy is that o
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.places, "places", places.File, "file with the places of images")
-	flags.StringVar(&f.certificates, "certificates", places.Certificates, "folder of the certificates")
+	flags.StringVar(&f.state, "state", places.State, "folder for certificates and the list of registries that cannot be pulled from")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:22629", "loopback address and port")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to this file (default stderr)")
 	flags.BoolVar(&f.service, "service", false, "run as a Windows service")
@@ -70,24 +72,36 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	if err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
-	if err := os.MkdirAll(f.certificates, 0o700); err != nil { // on Windows with the access list of the folder above, which is for administrators
+	if err := os.MkdirAll(f.state, 0o700); err != nil { // on Windows with the access list of the folder above, which is for administrators
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	client := &registry.Client{Now: a.clock.Now}
 	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
 	client.Verified, client.Insecure = verified, insecure
 	address := listener.Addr().String()
+	state := folder(f.state)
+	listTroubles := func(list []places.Trouble) {
+		data, err := places.EncodeTroubles(list)
+		if err == nil {
+			err = state.WriteFile(troubleName, data)
+		}
+		if err != nil {
+			log.Error("registries that cannot be pulled from are not listed", "error", err)
+		}
+	}
+	listTroubles(nil) // what an earlier process listed may be over
 	log.Info("started", "version", a.version, "address", address)
 	err = gateway.Server{
 		Handler: gateway.New(gateway.Options{
 			Address: address, Client: client, Log: log, Now: a.clock.Now,
-			Random: func(b []byte) { _, _ = rand.Read(b) }, // it does not fail (crypto/rand)
+			Random:  func(b []byte) { _, _ = rand.Read(b) }, // it does not fail (crypto/rand)
+			Trouble: listTroubles,
 			File: gateway.File{
 				Stat: func() (fs.FileInfo, error) { return os.Stat(f.places) },
 				Read: func() ([]byte, error) { return os.ReadFile(f.places) },
 			},
 		}),
-		Certificates: folder(f.certificates), Clock: a.clock, Log: log,
+		Certificates: state, Clock: a.clock, Log: log,
 	}.Run(ctx, listener)
 	if err != nil {
 		log.Error("stopped", "error", err)
@@ -96,6 +110,9 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	log.Info("stopped")
 	return nil
 }
+
+// troubleName is the name of places.TroubleFile in its folder.
+var troubleName = bundle.Base(places.TroubleFile)
 
 // listenLoopback refuses every other address: who reaches the gateway reaches the registries with the credentials of the node.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {

@@ -32,7 +32,7 @@ func blockedTable(t *testing.T, path, object string) {
 func TestTheGatewayServesItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := registryFlags{places: filepath.Join(dir, "places.json"), certificates: filepath.Join(dir, "tls"), listen: "127.0.0.1:0", logFile: filepath.Join(dir, "log")}
+	f := registryFlags{places: filepath.Join(dir, "places.json"), state: filepath.Join(dir, "state"), listen: "127.0.0.1:0", logFile: filepath.Join(dir, "log")}
 	blockedTable(t, f.places, "Image/first")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -49,12 +49,12 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	}
 	for _, object := range []string{"Image/first", "Image/second", "Image/the-third-is-longer"} {
 		blockedTable(t, f.places, object)
-		if status := askGateway(t, address, f.certificates); !strings.Contains(status, "403 registry.invalid/a:1 is at no place: registry.invalid/a: not asked, registry.invalid must not be contacted ("+object+")") {
+		if status := askGateway(t, address, f.state); !strings.Contains(status, "403 registry.invalid/a:1 is at no place: registry.invalid/a: not asked, registry.invalid must not be contacted ("+object+")") {
 			t.Errorf("%s: %s", object, status)
 		}
 	}
 	must(t, os.WriteFile(f.places, []byte(`{"schema": 1, "routed": [`), 0o600))
-	if status := askGateway(t, address, f.certificates); !strings.Contains(status, "Image/the-third-is-longer") {
+	if status := askGateway(t, address, f.state); !strings.Contains(status, "Image/the-third-is-longer") {
 		t.Errorf("a damaged file: %s", status)
 	}
 	cancel()

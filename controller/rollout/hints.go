@@ -61,6 +61,21 @@ func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
 	return c
 }
 
+// imagesReachable lists the nodes whose image gateway gets images of a registry from no place.
+func imagesReachable(nodes map[string]windowsnode.Node) metav1.Condition {
+	c := metav1.Condition{Type: status.ImagesReachable, Status: metav1.ConditionTrue, Reason: status.ReasonReachable,
+		Message: "no image gateway of a node is known to miss all places of a registry"}
+	missing := namesOf(nodes, func(r published.Report) bool { return r.ImagesUnreachable != "" })
+	if len(missing) == 0 {
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnreachable
+	c.Message = published.Shorten("no mirror or registry answers the image gateway of nodes: " +
+		bundle.JoinFirst(missing, mostHints, ", ", moreNodes) + " (" + missing[0] + ": " +
+		nodes[missing[0]].Report.ImagesUnreachable + "; fix: see docs/runbooks/WindowsImagesUnreachable.md)")
+	return c
+}
+
 // windowsRebooted lists the nodes that Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
 	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot,

@@ -53,6 +53,17 @@ func TestNodesWhoseSSHServerIsStoppedAreNamed(t *testing.T) {
 	}
 }
 
+func TestNodesThatCannotPullAreNamed(t *testing.T) {
+	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{}), "win-b": reportingNode(published.Report{})}
+	if c := imagesReachable(nodes); c.Type != status.ImagesReachable || c.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+	nodes["win-b"] = reportingNode(published.Report{ImagesUnreachable: "quay.io since 2026-01-02T03:04:05Z (a.io: 503)"})
+	if c := imagesReachable(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnreachable || !strings.Contains(c.Message, ": win-b (win-b: quay.io since 2026-01-02T03:04:05Z (a.io: 503); fix: ") {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
 	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{NetworkRestarts: 3}), "win-b": reportingNode(published.Report{})}
 	if c := hostNetworksStable(nodes); c.Type != status.HostNetworksStable || c.Status != metav1.ConditionTrue {

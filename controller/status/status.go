@@ -50,6 +50,8 @@ const (
 	// SSHServersRun is false while the OpenSSH server of a node does not run, so that the operator cannot log in.
 	// Nothing is decided by it.
 	SSHServersRun = "SSHServersRun"
+	// ImagesReachable is false while a node gets images of a registry from no mirror and not from the registry. Nothing is decided by it.
+	ImagesReachable = "ImagesReachable"
 	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by this condition.
 	WindowsRebooted = "WindowsRebooted"
 	// KeysAccepted is false while the operator has not logged in to the host of each node with the key of its Secret.
@@ -76,6 +78,8 @@ const (
 	ReasonUnstable       = "HostNetworkUnstable"
 	ReasonSSHRuns        = "SSHServersRun"
 	ReasonSSHStopped     = "SSHServerStopped"
+	ReasonReachable      = "ImagesReachable"
+	ReasonUnreachable    = "ImagesUnreachable"
 	ReasonNoReboot       = "NoRebootPending"
 	ReasonRebootPending  = "WindowsRebootPending"
 	ReasonKeysAccepted   = "KeysAccepted"

@@ -84,7 +84,7 @@ const reasonTrustedCAPending = "TrustedCAPending"
 
 // hints are the types of conditions that nothing is decided by, and that are not summed up.
 func hints() []string {
-	return []string{ClocksAgree, InputsClean, namespaceMonitored, nodeSettingsFollowed, SSHServersRun, WindowsRebooted}
+	return []string{ClocksAgree, ImagesReachable, InputsClean, namespaceMonitored, nodeSettingsFollowed, SSHServersRun, WindowsRebooted}
 }
 
 // IsHint reports whether nothing is decided by a condition, and the three do not sum it up.

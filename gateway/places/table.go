@@ -19,8 +19,8 @@ const (
 	Folder = `C:\k\registry`
 	// File is the table.
 	File = Folder + `\places.json`
-	// Certificates has those of the gateway and of containerd (package identity).
-	Certificates = Folder + `\tls`
+	// State has what the gateway writes itself: certificates (package identity) and TroubleFile.
+	State = Folder + `\state`
 )
 
 // Use is what a mirror is for.

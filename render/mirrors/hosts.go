@@ -120,7 +120,7 @@ func routedFile(host, gateway string, causes []bundle.Ref) HostsFile {
 	return HostsFile{
 		Host: host, Directory: directoryName(host), Routed: true, Causes: causes, Server: Endpoint{
 			URL: "https://" + gateway + "/v2", Capabilities: []Capability{Pull, Resolve},
-			CA: places.Certificates + `\` + identity.CA, Client: places.Certificates + `\` + identity.Client,
+			CA: places.State + `\` + identity.CA, Client: places.State + `\` + identity.Client,
 		},
 	}
 }

@@ -234,7 +234,7 @@ var programRules = []rule{
 	{
 		pkg: "applier/agent",
 		imports: []string{
-			"applier", "applier/plan", "applier/protocol", "bundle", "bundle/archive", "bundle/published",
+			"applier", "applier/plan", "applier/protocol", "bundle", "bundle/archive", "bundle/published", "gateway/places",
 		},
 		never: join(rendering, remote, []string{"applier/winhost/...", "internal/hostsim/..."}),
 	},

@@ -114,7 +114,7 @@ func (x *node) client(t *testing.T, n *network) Client {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(c.Root, directory, places.Certificates+`\`+name), data, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(c.Root, directory, places.State+`\`+name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
