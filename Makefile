@@ -266,6 +266,8 @@ ci-full: export WMCO_OPERATOR_KILLS = 100
 ci-full: export WMCO_ADOPTIONS = 30
 ci-full: export WMCO_ADOPTION_KILLS = 30
 ci-full: export WMCO_JOINS_AND_REMOVALS = 500
+# Random clusters in which images are pulled with the kubelet's credentials.
+ci-full: export WMCO_PULL_CLUSTERS = 1000
 # What kubelets know is read again from the kubelets of all minor versions.
 ci-full: export WMCO_ALL_KUBELETS = 1
 # Nodes that follow a changed mirror set; the race detector gets a hundred.

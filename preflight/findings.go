@@ -21,7 +21,7 @@ func Findings(q Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	for _, c := range []check{
 		checkWindows, checkUpdate, checkComputerName, checkNames, checkRoute, checkStaticAddress, checkPorts, checkFeatures, checkForeign, checkDisk,
-		checkClock, checkAPI, checkRegistries, checkPolicies, checkDefender, checkFolders, checkUnread,
+		checkClock, checkAPI, checkRegistries, checkIdentity, checkPolicies, checkDefender, checkFolders, checkUnread,
 	} {
 		all = append(all, c(q, a)...)
 	}

@@ -72,6 +72,14 @@ func answers(i int, p Problem) func(*Question, *Answer) {
 	return func(_ *Question, a *Answer) { a.Reached[i].Problem, a.Reached[i].Text = p, "why" }
 }
 
+// identity is an answer of the metadata of a cloud.
+func identity(p Problem) func(*Question, *Answer) {
+	return func(q *Question, a *Answer) {
+		q.Identity = IdentityOf(bundle.PlatformAWS, "")
+		a.Reached = append(a.Reached, Reach{Kind: ReachIdentity, URL: q.Identity.URL, Problem: p, Text: "why"})
+	}
+}
+
 // runningKubelet is a kubelet on its port, with or without a program of this project.
 func runningKubelet(program string) func(*Question, *Answer) {
 	return func(q *Question, a *Answer) {
@@ -137,6 +145,10 @@ func faults() []fault {
 		{"a mirror that answers otherwise", answers(1, ProblemAnswer), "warning " + reason.RegistryAnswer},
 		{"a mirror without the image", answers(1, ProblemMissing), "warning " + reason.PauseImageMissing},
 		{"a proxy that refuses", answers(1, ProblemProxy), "warning " + reason.ProxyUnusable},
+		{"a machine without a role", identity(ProblemMissing), "info " + reason.MachineIdentityMissing},
+		{"an account without a scope", identity(ProblemDenied), "info " + reason.MachineIdentityMissing},
+		{"metadata that are not reached", identity(ProblemConnect), "warning " + reason.MetadataUnreachable},
+		{"an answer without the identity", func(q *Question, _ *Answer) { q.Identity = IdentityOf(bundle.PlatformGCP, "") }, "warning " + reason.MetadataUnreachable},
 		{"an answer that leaves a mirror out", func(_ *Question, a *Answer) { a.Reached = slices.Delete(a.Reached, 1, 2) }, "warning " + reason.RegistryUnreachable},
 		{"FIPS", machine(func(m *Machine) { m.FIPS = true }), "info " + reason.FIPSEnabled},
 		{"WDAC", machine(func(m *Machine) { m.CodeIntegrity = true }), "warning " + reason.CodeIntegrityEnforced},
@@ -190,6 +202,7 @@ func TestOtherWindowsIsHealthy(t *testing.T) {
 		"a static address of a node": func(q *Question, a *Answer) {
 			q.Node, a.Facts.OSBuild, a.Machine.StaticAddresses = true, "10.0.17763", []string{"10.0.0.5"}
 		},
+		"the identity of a machine":             identity(ProblemNone),
 		"no Defender and no exclusion":          func(_ *Question, a *Answer) { a.Facts.DefenderRunning, a.Machine.Excluded = false, false },
 		"its own containerd":                    service("containerd", `C:\k\containerd\containerd.exe`),
 		"a clock with the latency of a request": skewed(-9),

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"strings"
 
 	"wmco/bundle"
 )
@@ -36,8 +38,9 @@ type Question struct {
 	// TrustedCAs is the PEM text of the CAs that the host will trust beside its own.
 	TrustedCAs string `json:"trustedCAs,omitempty"`
 	// Places are where the pause image is looked for, in the order in which containerd asks.
-	Places []Place `json:"places,omitempty"`
-	Proxy  Proxy   `json:"proxy,omitzero"`
+	Places   []Place  `json:"places,omitempty"`
+	Proxy    Proxy    `json:"proxy,omitzero"`
+	Identity Identity `json:"identity,omitzero"`
 }
 
 // Place is one place at which an image is looked for.
@@ -55,6 +58,37 @@ type Proxy struct {
 	HTTP    string `json:"http,omitempty"`
 	HTTPS   string `json:"https,omitempty"`
 	NoProxy string `json:"noProxy,omitempty"`
+}
+
+// Identity is where the credential provider of a cloud asks for the identity of the machine: at the instance metadata, without a proxy.
+type Identity struct {
+	// Platform is the cloud; empty if kubelets run no provider.
+	Platform bundle.Platform `json:"platform"`
+	URL      string          `json:"url"`
+}
+
+// IdentityOf returns where a platform has the identity. userAssigned is the one of several that Azure is asked for, an ID of a resource or of a client.
+//
+//	AWS    docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html: the name of the role
+//	Azure  learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token: a token for registries
+//	GCP    cloud.google.com/compute/docs/metadata/predefined-metadata-keys: the scopes of the service account; k8s.io/cloud-provider-gcp asks this name
+func IdentityOf(p bundle.Platform, userAssigned string) Identity {
+	switch p { //nolint:exhaustive // the others have no such provider
+	case bundle.PlatformAWS:
+		return Identity{p, "http://169.254.169.254/latest/meta-data/iam/security-credentials/"}
+	case bundle.PlatformAzure:
+		query := url.Values{"api-version": {"2018-02-01"}, "resource": {"https://containerregistry.azure.net"}}
+		switch {
+		case strings.Contains(userAssigned, "/"):
+			query.Set("msi_res_id", userAssigned)
+		case userAssigned != "":
+			query.Set("client_id", userAssigned)
+		}
+		return Identity{p, "http://169.254.169.254/metadata/identity/oauth2/token?" + query.Encode()}
+	case bundle.PlatformGCP:
+		return Identity{p, "http://metadata.google.internal./computeMetadata/v1/instance/service-accounts/default/scopes"}
+	}
+	return Identity{}
 }
 
 // String hides everything: a question is in no message.
@@ -172,6 +206,8 @@ const (
 	ReachAPI ReachKind = "api"
 	// ReachRegistry is a place of the pause image.
 	ReachRegistry ReachKind = "registry"
+	// ReachIdentity is the identity of the machine in the instance metadata.
+	ReachIdentity ReachKind = "identity"
 )
 
 // Reach is how one of the question's URLs answered.

@@ -93,3 +93,24 @@ func checkRegistries(q Question, a Answer) bundle.Findings {
 	}
 	return all
 }
+
+// checkIdentity reports what credential providers of a cloud lack. Nothing is wrong with that where no Pod has an image of the cloud's registries.
+func checkIdentity(q Question, a Answer) bundle.Findings {
+	if q.Identity.Platform == "" {
+		return nil
+	}
+	r := reached(a, ReachIdentity, q.Identity.URL)
+	switch r.Problem { //nolint:exhaustive // the others are all about the way
+	case ProblemNone:
+		return nil
+	case ProblemMissing, ProblemDenied:
+		return info(
+			reason.MachineIdentityMissing, fmt.Sprintf("the credential provider of the cloud has no credentials here, as the machine has no identity for it: %q", r.Text),
+			"nothing if no Pod has an image of the cloud's registries; otherwise give the machine a role (AWS), a managed identity (Azure) or a service account (Google Cloud) that may read them",
+		)
+	}
+	return warn(
+		reason.MetadataUnreachable, fmt.Sprintf("the credential provider of the cloud has no credentials here, as %s is not reached: %q", Shown(q.Identity.URL), r.Text),
+		"open the way to the instance metadata, without a proxy",
+	)
+}

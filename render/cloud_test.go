@@ -150,6 +150,9 @@ func TestCredentialProvidersWithoutAProgramAreLeftOut(t *testing.T) {
 		if got := strings.Join(programs, " "); got != c.programs || hasFile != c.file {
 			t.Errorf("%s: providers %q, cloud.conf %v; want %q, %v", name, got, hasFile, c.programs, c.file)
 		}
+		if cluster.RunsCredentialProvider() != (c.programs != "") {
+			t.Errorf("%s: a host is asked for its identity where no provider needs it, or not", name)
+		}
 		var flags []string
 		if c.programs != "" {
 			flags = []string{`--image-credential-provider-bin-dir=C:\k`, `--image-credential-provider-config=C:\k\credential-provider-config.yaml`}

@@ -19,6 +19,8 @@ type PullPlace struct {
 	URL string `json:"url"`
 	// Credentials are the sources of the credentials that containerd sends when the place asks for them; empty for none.
 	Credentials []string `json:"credentials"`
+	// ContentsOnly is true for a place that is not asked for the tag, but for the digest that the tag stands for.
+	ContentsOnly bool `json:"contentsOnly,omitempty"`
 }
 
 // CheckImage reports whether an image is named as Windows nodes need it: with its registry, and a tag or a digest.
@@ -36,7 +38,7 @@ func (c Cluster) ImagePulls(images []string) []ImagePull {
 	for _, image := range images {
 		pull := ImagePull{Image: image, Places: []PullPlace{}}
 		for _, p := range hosts.Pulls(c.Mirrors, image) {
-			pull.Places = append(pull.Places, PullPlace{URL: p.URL, Credentials: c.pullCredentials(hosts, image, p)})
+			pull.Places = append(pull.Places, PullPlace{URL: p.URL, Credentials: c.pullCredentials(hosts, image, p), ContentsOnly: p.ContentsOnly})
 		}
 		list = append(list, pull)
 	}

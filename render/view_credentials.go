@@ -55,6 +55,12 @@ func (c Cluster) providersToRun(hosts mirrors.Result) (kubeletv1.CredentialProvi
 	return config, err
 }
 
+// RunsCredentialProvider reports whether kubelets of Windows nodes ask a credential provider, which needs the identity of the machine.
+func (c Cluster) RunsCredentialProvider() bool {
+	config, err := c.providersToRun(c.hostsFiles())
+	return err == nil && len(config.Providers) > 0
+}
+
 // providerCauses returns the objects with the mirrors because of which images are left out.
 func (c Cluster) providerCauses(hosts mirrors.Result) []bundle.Ref {
 	var causes []bundle.Ref

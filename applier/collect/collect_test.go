@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,57 @@ func TestProgramsHaveNoArguments(t *testing.T) {
 	} {
 		if got := ProgramOf(line); got != want {
 			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestIdentities: what the instance metadata of each cloud answers about the identity of a machine. No answer of it is in what is reported.
+func TestIdentities(t *testing.T) {
+	t.Parallel()
+	const missing = preflight.ProblemMissing
+	for name, c := range map[string]struct {
+		platform bundle.Platform
+		status   int
+		body     string
+		want     preflight.Problem
+	}{
+		"a role":                                  {bundle.PlatformAWS, http.StatusOK, "worker\n", ""},
+		"no role":                                 {bundle.PlatformAWS, http.StatusNotFound, "", missing},
+		"an empty list of roles":                  {bundle.PlatformAWS, http.StatusOK, "", missing},
+		"a managed identity":                      {bundle.PlatformAzure, http.StatusOK, `{"access_token": "` + password + `"}`, ""},
+		"no managed identity":                     {bundle.PlatformAzure, http.StatusBadRequest, `{"error": "invalid_request", "error_description": "Identity not found"}`, missing},
+		"metadata of Azure that fail":             {bundle.PlatformAzure, http.StatusInternalServerError, password, preflight.ProblemAnswer},
+		"an account that may read storage":        {bundle.PlatformGCP, http.StatusOK, "https://www.googleapis.com/auth/logging.write\nhttps://www.googleapis.com/auth/devstorage.read_only\n", ""},
+		"an account for all":                      {bundle.PlatformGCP, http.StatusOK, "https://www.googleapis.com/auth/cloud-platform", ""},
+		"an account that may write messages only": {bundle.PlatformGCP, http.StatusOK, "https://www.googleapis.com/auth/logging.write", preflight.ProblemDenied},
+		"no account":                              {bundle.PlatformGCP, http.StatusNotFound, "", missing},
+	} {
+		i := preflight.IdentityOf(c.platform, "")
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			own := map[bundle.Platform]string{bundle.PlatformAWS: "X-Aws-Ec2-Metadata-Token", bundle.PlatformAzure: "Metadata", bundle.PlatformGCP: "Metadata-Flavor"}[c.platform]
+			switch {
+			case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
+				fmt.Fprint(w, "session")
+			case r.Method != http.MethodGet || !strings.HasSuffix(i.URL, r.URL.RequestURI()) || r.Header.Get(own) == "":
+				t.Errorf("%s: asked with %s %s %v", name, r.Method, r.URL, r.Header)
+			default:
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.body)
+			}
+		}))
+		t.Cleanup(server.Close)
+		u, err := url.Parse(i.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.URL = server.URL + u.RequestURI()
+		reached, _ := ask(t, preflight.Question{Identity: i})
+		if len(reached) != 1 || reached[0].Kind != preflight.ReachIdentity || reached[0].Problem != c.want || reached[0].URL != preflight.Shown(i.URL) {
+			t.Errorf("%s: %+v, want %q", name, reached, c.want)
+		}
+		server.Close()
+		if reached, _ = ask(t, preflight.Question{Identity: i}); reached[0].Problem != preflight.ProblemConnect {
+			t.Errorf("%s: without the metadata: %+v", name, reached)
 		}
 	}
 }

@@ -37,6 +37,9 @@ func reachAll(ctx context.Context, q preflight.Question, o Options) ([]preflight
 	p := prober{question: q, options: o}
 	skews := make([]*float64, len(q.API))
 	all := make([]preflight.Reach, len(q.API)+len(q.Places))
+	if q.Identity.Platform != "" {
+		all = append(all, preflight.Reach{})
+	}
 	slots := make(chan struct{}, mostAtOnce)
 	var asked sync.WaitGroup
 	for i := range all {
@@ -45,11 +48,14 @@ func reachAll(ctx context.Context, q preflight.Question, o Options) ([]preflight
 			defer func() { <-slots }()
 			limited, cancel := context.WithTimeout(ctx, o.Limit)
 			defer cancel()
-			if i < len(q.API) {
+			switch {
+			case i < len(q.API):
 				all[i], skews[i] = p.askAPI(limited, q.API[i])
-				return
+			case i < len(q.API)+len(q.Places):
+				all[i] = p.askRegistry(limited, q.Places[i-len(q.API)])
+			default:
+				all[i] = p.askIdentity(limited)
 			}
-			all[i] = p.askRegistry(limited, q.Places[i-len(q.API)])
 		})
 	}
 	asked.Wait()

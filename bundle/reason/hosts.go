@@ -34,6 +34,8 @@ const (
 	RegistryAnswer            = "RegistryAnswer"
 	PauseImageMissing         = "PauseImageMissing"
 	ProxyUnusable             = "ProxyUnusable"
+	MachineIdentityMissing    = "MachineIdentityMissing"
+	MetadataUnreachable       = "MetadataUnreachable"
 	FIPSEnabled               = "FIPSEnabled"
 	CodeIntegrityEnforced     = "CodeIntegrityEnforced"
 	AppLockerEnforced         = "AppLockerEnforced"
@@ -77,6 +79,8 @@ func hostReasons() []Entry {
 		{RegistryAnswer, isWarning, "The response of a registry of the pause image is not a manifest.", "Request the same URL on the host, and check what responds."},
 		{PauseImageMissing, errorOrWarning, "A registry of the pause image does not have it. It is an error if none has.", "Mirror the image, or set `pauseImage` in windows-machine-config."},
 		{ProxyUnusable, errorOrWarning, "The cluster's proxy does not answer the host, or refuses a connection.", "Check the host's access to the proxy, and whether noProxy should have the destination."},
+		{MachineIdentityMissing, isInfo, "The machine has no identity with which the credential provider of its cloud gets credentials: no role (AWS), no managed identity (Azure), or no service account that may read storage (Google Cloud).", "Nothing if no Pod has an image of the cloud's registries. Otherwise give the machine the identity, or put credentials for these registries into the global pull secret."},
+		{MetadataUnreachable, isWarning, "The host does not reach the instance metadata of its cloud, where the credential provider asks for the identity of the machine.", "Open the way to `169.254.169.254` (Google Cloud: `metadata.google.internal`), without a proxy."},
 		{FIPSEnabled, isInfo, "Windows is in FIPS mode, which is not tested: a node's programs use Go's own cryptography.", "Check whether your rules allow that."},
 		{CodeIntegrityEnforced, isWarning, "A Windows Defender Application Control policy decides which programs run. The node agent and the executables are not signed.", "Allow the executables by their digests (`wmco render`), or by folders that only administrators may change."},
 		{AppLockerEnforced, isWarning, "An AppLocker policy decides which programs run. The node agent and the executables are not signed.", "Allow the folders C:\\k and C:\\Windows\\wmco for SYSTEM and Administrators."},

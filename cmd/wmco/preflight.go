@@ -25,7 +25,7 @@ func preflightCommand(a app) *cobra.Command {
 		Short: "Run preflight checks on Windows machines over SSH",
 		Long: `Check whether machines can become nodes of the cluster, and print each finding with its fix: version and updates of Windows, name,
 DNS, ports, features and pending reboots, other container runtimes, disk, clock, API server, the registries of the pause image with
-the credentials of the pull secret, proxy, policies that restrict programs, access to folders.
+the credentials of the pull secret, proxy, the identity of the machine in its cloud, policies that restrict programs, access to folders.
 
 Only the node agent's program is copied to the machines; nothing else is changed. The credentials are sent to the machines over SSH,
 as when they join.` +

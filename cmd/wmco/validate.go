@@ -148,6 +148,10 @@ func printPull(a app, p render.ImagePull) {
 	}
 	cli.Printf(a.stdout, "image %s is pulled from\n", p.Image)
 	for _, place := range p.Places {
-		cli.Printf(a.stdout, "  %s with %s\n", place.URL, cmp.Or(strings.Join(place.Credentials, ", "), "no credentials"))
+		when := ""
+		if place.ContentsOnly {
+			when = ", once another place has given the digest of the tag"
+		}
+		cli.Printf(a.stdout, "  %s with %s%s\n", place.URL, cmp.Or(strings.Join(place.Credentials, ", "), "no credentials"), when)
 	}
 }

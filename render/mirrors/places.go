@@ -16,7 +16,7 @@ type Place struct {
 func (r Result) Places(image string) []Place {
 	i := imageOf(image)
 	need := Resolve
-	if i.IsDigest() {
+	if strings.Contains(image, "@") {
 		need = Pull
 	}
 	place := func(e Endpoint) Place { return Place{e.URL + "/" + i.Repository + "/manifests/" + i.Reference, e} }

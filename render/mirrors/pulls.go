@@ -14,18 +14,31 @@ type PullPlace struct {
 	Keys []string
 	// FromKubelet reports whether the credentials are those that the kubelet gives. Otherwise they are in the hosts file.
 	FromKubelet bool
+	// ContentsOnly reports whether the place is not asked for the tag, but for what the tag stands for.
+	ContentsOnly bool
 }
 
-// Pulls returns where containerd pulls an image, a full name with a tag or digest, and the credentials it sends there.
+// Pulls returns where containerd pulls an image, a full name with a tag or digest, and the credentials it sends there. With the digest of a tag, it asks all
+// places in their order, whatever they may resolve (containerd core/remotes/docker, dockerFetcher.Fetch).
 func (r Result) Pulls(in Inputs, image string) []PullPlace {
 	list, _ := in.parseCredentials() // Build has reported entries that cannot be used
 	file, _ := r.fileFor(image)
+	resolving := r.Places(image)
+	if len(resolving) == 0 {
+		return nil
+	}
+	name, _, _ := strings.Cut(image, "@")
+	all := r.Places(name + "@")
+	if file.Routed { // the gateway pulls all of an image from the places of its tag
+		all = resolving
+	}
 	var pulls []PullPlace
-	for _, p := range r.Places(image) {
+	for _, p := range all {
 		pull := PullPlace{URL: p.URL, FromKubelet: p.Authorization.IsZero()}
 		if file.Routed && !p.isOf(image) { // the gateway gives the kubelet's to the registry alone
 			pull.FromKubelet = false
 		}
+		pull.ContentsOnly = !slices.ContainsFunc(resolving, func(o Place) bool { return o.URL == p.URL && o.Authorization == p.Authorization })
 		if pull.FromKubelet {
 			pull.Keys = r.kubeletKeys(image)
 		} else {

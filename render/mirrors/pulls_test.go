@@ -33,7 +33,7 @@ func TestPullsOfAnImage(t *testing.T) {
 	r := Build(in, Options{PartialNever: Closed, PullSecretOnNodes: true})
 	for image, want := range map[string][]string{
 		"quay.io/org/app@sha256:" + strings.Repeat("a", 64): {"https://m.io/v2 m.io", "https://n.io/v2 kubelet", "https://quay.io/v2 kubelet"},
-		"quay.io/org/app:1": {"https://quay.io/v2 kubelet"},
+		"quay.io/org/app:1": {"https://m.io/v2 contents m.io", "https://n.io/v2 contents kubelet", "https://quay.io/v2 kubelet"},
 		"r.io/a/b:1":        {"https://r.io/v2 kubelet r.io/a r.io"},
 		"x.com/a:1":         {"https://x.com/v2 kubelet " + bundle.MaskedText + "@x.com"},
 		"y.com/a:1":         {"https://y.com/v2 kubelet"},
@@ -41,6 +41,9 @@ func TestPullsOfAnImage(t *testing.T) {
 		var got []string
 		for _, p := range r.Pulls(in, image) {
 			words := []string{p.URL}
+			if p.ContentsOnly {
+				words = append(words, "contents")
+			}
 			if p.FromKubelet {
 				words = append(words, "kubelet")
 			}

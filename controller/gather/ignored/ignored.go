@@ -90,7 +90,7 @@ func Kinds() []Kind {
 		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noSignatures, Fix: verify, asks: always},
 		{
 			Reason: reason.CRIOCredentialProviderConfigIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1alpha1", "CRIOCredentialProviderConfig"),
-			Instead: "kubelets on Windows nodes use no credential provider of CRI-O", Fix: "put credentials for these registries, or for their mirrors, into the global pull secret, or into imagePullSecrets of the Pods",
+			Instead: "kubelets on Windows nodes use no credential provider of CRI-O", Fix: "put the entries of their mirrors into the global pull secret, or give the Pods imagePullSecrets that have the credentials of the mirrors under the names of these registries",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool { return hasItems(o, "spec", "matchImages") },
 		},
 		{

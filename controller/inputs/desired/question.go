@@ -19,6 +19,9 @@ func Question(c render.Cluster, n render.Node) preflight.Question {
 		CA: c.Bootstrap.CA, TrustedCAs: trustedCAs(c),
 		Proxy: preflight.Proxy{HTTP: revealed(c.Proxy.HTTP), HTTPS: revealed(c.Proxy.HTTPS), NoProxy: c.Proxy.NoProxy},
 	}
+	if c.RunsCredentialProvider() {
+		q.Identity = preflight.IdentityOf(c.Platform, c.Machine.Azure.UserAssigned)
+	}
 	if c.APIServerInternalURL != "" {
 		q.API = []string{c.APIServerInternalURL}
 	}

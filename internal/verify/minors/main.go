@@ -2,7 +2,8 @@
 // own decoders, strictly, with their defaults, feature gates and validation. hack/minors builds it with the pins of
 // each payload/kubernetes-<minor>.
 //
-//	minors FILE... (kubelet.conf, kube-proxy.conf; settings.jsonl: random settings with our findings)
+//	minors FILE... (kubelet.conf, kube-proxy.conf; settings.jsonl: random settings with our findings; kubelet-keys.txt: entries of a
+//	pull secret, images, and whether a kubelet uses the entry for the image)
 //
 // settings.go and the rules of the kubelet's start are those of internal/verify/consumers, which hack/minors copies.
 // It runs on Linux, where what only exists there is left out. Exit status: 0 all are accepted, 1 one is not.
@@ -10,17 +11,21 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register"
+	"k8s.io/kubernetes/pkg/credentialprovider"
 	_ "k8s.io/kubernetes/pkg/features"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	kubeletscheme "k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
@@ -61,8 +66,46 @@ func check(file string) error {
 		accepted, refused, differences := compareSettings(bytes.NewReader(data), checkKubelet)
 		fmt.Printf("minors: random settings: %d accepted, %d refused\n", accepted, refused)
 		return errors.Join(differences...)
+	case "kubelet-keys.txt":
+		return checkKeys(strings.Fields(string(data)))
 	}
-	return errors.New("is none of kubelet.conf, kube-proxy.conf and settings.jsonl")
+	return errors.New("is none of kubelet.conf, kube-proxy.conf, settings.jsonl and kubelet-keys.txt")
+}
+
+// checkKeys holds the table by which render/mirrors decides to this kubelet, which reads each entry from a config.json.
+func checkKeys(words []string) error {
+	directory, err := os.MkdirTemp("", "minors")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(directory)
+	var differences []error
+	for ; len(words) >= 3; words = words[3:] {
+		data, err := json.Marshal(map[string]any{"auths": map[string]any{words[0]: map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte("user:" + words[0]))}}})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(directory, "config.json"), data, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+		config, err := credentialprovider.ReadDockerConfigJSONFile([]string{directory})
+		if err != nil {
+			return err
+		}
+		keyring := &credentialprovider.BasicDockerKeyring{}
+		// Since 1.33 there is a source before the configuration.
+		add := reflect.ValueOf(keyring).MethodByName("Add")
+		arguments := []reflect.Value{reflect.ValueOf(config)}
+		if add.Type().NumIn() > 1 {
+			arguments = append([]reflect.Value{reflect.Zero(add.Type().In(0))}, arguments...)
+		}
+		add.Call(arguments)
+		list, found := keyring.Lookup(words[1])
+		if found != (words[2] == "yes") || found && (len(list) != 1 || list[0].Username != "user" || list[0].Password != words[0] || list[0].ServerAddress != "") {
+			differences = append(differences, fmt.Errorf("%s for %s: the kubelet has %d credentials", words[0], words[1], len(list)))
+		}
+	}
+	return errors.Join(differences...)
 }
 
 func checkKubelet(data []byte) (err error) {

@@ -193,7 +193,7 @@ func (n *network) serve(name string, how transport, handler http.Handler) {
 			n.add(request{name: name, method: "CONNECT"})
 		}
 	}
-	if ip, _, err := net.SplitHostPort(name); err == nil && net.ParseIP(ip) != nil {
+	if ip, _, err := net.SplitHostPort(name); err == nil && net.ParseIP(ip).IsLoopback() {
 		listener, err := net.Listen("tcp", name)
 		if err != nil {
 			n.t.Fatal(err)
