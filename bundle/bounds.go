@@ -3,6 +3,7 @@ package bundle
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -14,10 +15,17 @@ const (
 	maxFindingField   = 250
 )
 
-// clipTexts returns the finding with texts that fit into a condition, an Event and a terminal.
+// clipTexts returns the finding with texts that fit into a condition, an Event and a terminal. Any field of an input may hold a user and
+// password in an address, and a finding quotes what is wrong.
 func (f Finding) clipTexts() Finding {
-	f.Field, f.Message, f.Fix = clipText(f.Field, maxFindingField), clipText(f.Message, maxFindingMessage), clipText(f.Fix, maxFindingFix)
-	f.Accepted = Acceptance{clipText(f.Accepted.Reason, maxFindingFix), clipText(f.Accepted.Owner, maxFindingField)}
+	clip := func(text string, most int) string {
+		if strings.Contains(text, "@") {
+			text = MaskText(text) // before a part of a password is left
+		}
+		return clipText(text, most)
+	}
+	f.Field, f.Message, f.Fix = clip(f.Field, maxFindingField), clip(f.Message, maxFindingMessage), clip(f.Fix, maxFindingFix)
+	f.Accepted = Acceptance{clip(f.Accepted.Reason, maxFindingFix), clip(f.Accepted.Owner, maxFindingField)}
 	return f
 }
 

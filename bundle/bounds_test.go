@@ -28,6 +28,21 @@ func TestTextsOfFindingsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFindingsShowNoPassword: any field of an input may be an address with one, also where it is cut.
+func TestFindingsShowNoPassword(t *testing.T) {
+	long := strings.Repeat("x", maxFindingMessage-20)
+	for _, text := range []string{"%q is no version: https://u:hunter2@h.example/", "u:hunter2@5.0.3", long + "https://user:hunter2hunter2hunter2@h.example"} {
+		f := Findings{{Field: text, Message: text, Fix: text, Accepted: Acceptance{text, text}}}.Sorted()[0]
+		if all := fmt.Sprintf("%+v", f); strings.Contains(all, "hunter2") {
+			t.Error(all)
+		}
+	}
+	const image = "quay.io/org/app:1@sha256:0123"
+	if got := (Findings{{Message: image}}).Sorted()[0].Message; got != image {
+		t.Errorf("an image is shown as %s", got)
+	}
+}
+
 // TestFindingsAboutOneObjectAreBounded: other objects keep theirs, and an error that is left out is still one.
 func TestFindingsAboutOneObjectAreBounded(t *testing.T) {
 	about := func(name string, n int, s Severity) Findings {

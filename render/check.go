@@ -199,10 +199,10 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 
 // checkPauseImage checks the form of the reference; checkNodeImages checks where the image is pulled from.
 func (c Cluster) checkPauseImage() bundle.Findings {
-	if imageReference.MatchString(c.Settings.PauseImage) {
-		return nil
+	if err := CheckImage(c.Settings.PauseImage); err != nil {
+		return bundle.Findings{settingsFinding(c.Origins[FromSettings], "pauseImage", err.Error())}
 	}
-	return bundle.Findings{settingsFinding(c.Origins[FromSettings], "pauseImage", fmt.Sprintf("%q is not an image with a tag or digest", c.Settings.PauseImage))}
+	return nil
 }
 
 // checkNode returns the findings about one node.

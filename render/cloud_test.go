@@ -116,6 +116,8 @@ func TestCredentialProvidersWithoutAProgramAreLeftOut(t *testing.T) {
 		"with that of CRI-O":                 {bundle.PlatformAWS, config("ecr", ecr, crio), "ecr-credential-provider.exe", false, nil},
 		"with one of the user":               {bundle.PlatformAWS, config("ecr", own, ecr), "ecr-credential-provider.exe", false, ignored("ecr", "[0]")},
 		"one of the user alone":              {bundle.PlatformAWS, config("ecr", own), "", false, ignored("ecr", "[0]")},
+		"with a credential in a variable":    {bundle.PlatformAWS, config("ecr", provider("ecr-credential-provider", ", env: [{name: AWS_SECRET_ACCESS_KEY, value: hunter2}]")), "", false, ignored("ecr", "[0]")},
+		"with variables that hold none":      {bundle.PlatformAWS, config("ecr", provider("ecr-credential-provider", ", env: [{name: AWS_PROFILE, value: nodes}]")), "ecr-credential-provider.exe", false, nil},
 		"with a file of Linux in a variable": {bundle.PlatformAWS, config("ecr", provider("ecr-credential-provider", ", env: [{name: AWS_CA_BUNDLE, value: /etc/pki/ca.pem}]")), "", false, ignored("ecr", "[0]")},
 		"that of Azure":                      {bundle.PlatformAzure, managed(config("acr", acr)), acrProgram + ` C:\k\cloud.conf --v=2`, true, nil},
 		"that of Azure, by a flag":           {bundle.PlatformAzure, managed(config("acr", provider("acr-credential-provider", ", args: [--config=/etc/kubernetes/cloud.conf]"))), acrProgram + ` --config=C:\k\cloud.conf`, true, nil},

@@ -325,8 +325,8 @@ func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	if s.PullSecret != PullSecretNode && s.PullSecret != PullSecretMirrorsOnly {
 		findings = append(findings, invalidSetting("pullSecret", "%q is neither Node nor MirrorsOnly", s.PullSecret))
 	}
-	if !imageReference.MatchString(s.PauseImage) {
-		findings = append(findings, invalidSetting("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))
+	if err := CheckImage(s.PauseImage); err != nil {
+		findings = append(findings, invalidSetting("pauseImage", "%v", err))
 	}
 	for i := range findings {
 		f := settingsFinding(ref, findings[i].Field, findings[i].Message)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/render/mirrors"
 )
 
 var settingsRef = bundle.Ref{Kind: "ConfigMap", Name: SettingsConfigMap}
@@ -256,4 +257,22 @@ func flatten(prefix string, fields map[string]any) map[string]any {
 		flat[prefix+name] = value
 	}
 	return flat
+}
+
+// TestAPauseImageThatIsNoneIsNotShown, as it may have a user and password in it: neither where it is refused nor where images of nodes are listed.
+func TestAPauseImageThatIsNoneIsNotShown(t *testing.T) {
+	c := testCluster(bundle.PlatformNone)
+	c.Settings.PauseImage = "robot:sesame@registry.example.com/pause:1?token=sesame"
+	c.Mirrors.Sets = []mirrors.Set{{Kind: mirrors.DigestSet, Source: "a.example.com", Mirrors: []string{"b.example.com"}}}
+	_, findings, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{})
+	if err != nil || !findings.Refused() {
+		t.Fatalf("it is not refused: %v", err)
+	}
+	if text := fmt.Sprintf("%+v %+v", findings, c.NodeImages()); strings.Contains(text, "sesame") {
+		t.Error(text)
+	}
+	_, findings = DecodeSettings("pauseImage: "+c.Settings.PauseImage, settingsRef)
+	if text := fmt.Sprintf("%+v", findings); !findings.Refused() || strings.Contains(text, "sesame") {
+		t.Error(text)
+	}
 }

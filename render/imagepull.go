@@ -23,10 +23,11 @@ type PullPlace struct {
 	ContentsOnly bool `json:"contentsOnly,omitempty"`
 }
 
-// CheckImage reports whether an image is named as Windows nodes need it: with its registry, and a tag or a digest.
+// CheckImage reports whether an image is named as Windows nodes need it: with its registry, and a tag or a digest. The error shows no
+// user or password.
 func CheckImage(image string) error {
 	if !imageReference.MatchString(image) {
-		return fmt.Errorf("%q is not an image with its registry and a tag or digest", image)
+		return fmt.Errorf("%q is not an image with its registry and a tag or digest", mirrors.ShownName(image))
 	}
 	return nil
 }

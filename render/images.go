@@ -27,12 +27,18 @@ func (c Cluster) hostsFiles() mirrors.Result {
 
 // NodeImages returns the images that every node needs before any workload of a user.
 func (c Cluster) NodeImages() []NodeImage {
+	if CheckImage(c.Settings.PauseImage) != nil {
+		return []NodeImage{} // the settings are refused
+	}
 	return []NodeImage{{Purpose: "pause", Lookup: c.hostsFiles().Lookup(c.Settings.PauseImage)}}
 }
 
 // checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors
 // and none of them has the image.
 func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
+	if CheckImage(c.Settings.PauseImage) != nil {
+		return nil // the settings are refused
+	}
 	image := hosts.Lookup(c.Settings.PauseImage)
 	f := bundle.Finding{Object: c.Origins[FromSettings], Field: "pauseImage"}
 	switch {

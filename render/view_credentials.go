@@ -109,7 +109,8 @@ func (c Cluster) credentialProvider(hosts mirrors.Result) ([]byte, error) {
 	return encodeConfig(config, kubeletv1.CredentialProviderConfig{})
 }
 
-// whyNotRun returns why kubelets of Windows nodes do not run a provider of their platform's file; empty if they do.
+// whyNotRun returns why kubelets of Windows nodes do not run a provider of their platform's file; empty if they do. It shows no value of a
+// variable.
 func (c Cluster) whyNotRun(p kubeletv1.CredentialProvider) string {
 	if _, program := cloudProvider(c.Platform); program == "" || programOf(p) != bundle.Base(payload.Find(program).Path) {
 		return "they have no such program"
@@ -124,8 +125,11 @@ func (c Cluster) whyNotRun(p kubeletv1.CredentialProvider) string {
 		}
 	}
 	for _, v := range p.Env {
-		if linuxPath(v.Value) != "" {
+		switch assigned := v.Name + "=" + v.Value; {
+		case linuxPath(v.Value) != "":
 			return fmt.Sprintf("its variable %q is a file of Linux nodes", v.Name)
+		case bundle.MaskLog(assigned) != assigned:
+			return fmt.Sprintf("its variable %q is a credential: all users of a host and readers of a preview could read it", v.Name)
 		}
 	}
 	return ""

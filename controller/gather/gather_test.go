@@ -304,6 +304,41 @@ func TestMachinesNodesAndInstancesAreMatched(t *testing.T) {
 	}
 }
 
+// TestFactsOfAHostAreForNoOther: what a host prints may hold facts of another one, or its addresses.
+func TestFactsOfAHostAreForNoOther(t *testing.T) {
+	facts := func(name string, addresses ...string) bundle.Facts {
+		return bundle.Facts{Schema: 1, HostName: name, Addresses: addresses}
+	}
+	a, b := facts("a", "10.0.0.1"), facts("b", "10.0.0.2")
+	for name, tt := range map[string]struct {
+		given    []bundle.Facts
+		want     []string
+		findings int
+	}{
+		"of each host":               {[]bundle.Facts{b, a}, []string{"a", "b"}, 0},
+		"a second one for a host":    {[]bundle.Facts{a, b, facts("lie", "10.0.0.2")}, []string{"a", ""}, 2},
+		"the same twice":             {[]bundle.Facts{a, a, b}, []string{"", "b"}, 2},
+		"one with another's address": {[]bundle.Facts{facts("lie", "10.0.0.1", "10.0.0.2"), b}, []string{"", ""}, 2},
+		"of no host":                 {[]bundle.Facts{a, facts("c", "10.0.0.3")}, []string{"a", ""}, 1},
+	} {
+		r := gatherFrom(t, Options{Facts: tt.given},
+			object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"10.0.0.1":"username=u","10.0.0.2":"username=u"}}`))
+		var got []string
+		for _, n := range r.Nodes {
+			got = append(got, n.Facts.HostName)
+		}
+		unused := 0
+		for _, f := range r.Findings {
+			if f.Reason == reason.FactsUnmatched {
+				unused++
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || unused != tt.findings {
+			t.Errorf("%s: %d findings (-want +got):\n%s", name, unused, diff)
+		}
+	}
+}
+
 func TestMachineConfigOfThePoolWinsOverTheNewest(t *testing.T) {
 	mc := func(name, created string) objects.Object {
 		return object(groupMachineConfig, "MachineConfig", "", name, fmt.Sprintf(`{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"config":{"ignition":{"version":"3.5.0"}}}}`, name, created))

@@ -29,24 +29,7 @@ func (g *gatherer) listHosts() []render.Node {
 	} else {
 		list = g.addNodes(list)
 	}
-	used := make([]bool, len(g.options.Facts))
-	for i := range list {
-		for k, f := range g.options.Facts {
-			if FactsDescribe(f, list[i]) {
-				list[i].Facts, used[k] = f, true
-			}
-		}
-	}
-	for k, ok := range used {
-		if !ok {
-			g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
-				Message: fmt.Sprintf(
-					"facts %d are of %q, whose addresses match no Windows host in the inputs; they are not used",
-					k+1, g.options.Facts[k].HostName,
-				), Fix: "use the facts of a host that is in the inputs",
-			})
-		}
-	}
+	g.addGivenFacts(list)
 	slices.SortFunc(list, func(a, b render.Node) int {
 		return cmp.Or(
 			cmp.Compare(unnamedNodesLast(a), unnamedNodesLast(b)), cmp.Compare(a.Name, b.Name),
@@ -54,6 +37,38 @@ func (g *gatherer) listHosts() []render.Node {
 		)
 	})
 	return list
+}
+
+// addGivenFacts gives each host the facts that are of it alone. They may be collected by hand, one answer of each host, and an
+// answer may hold more than the facts of its host, or the addresses of another one.
+func (g *gatherer) addGivenFacts(list []render.Node) {
+	hosts, facts := make([][]int, len(g.options.Facts)), make([][]int, len(list))
+	for i := range list {
+		for k, f := range g.options.Facts {
+			if FactsDescribe(f, list[i]) {
+				hosts[k], facts[i] = append(hosts[k], i), append(facts[i], k)
+			}
+		}
+	}
+	for k, f := range g.options.Facts {
+		var why, fix string
+		switch of := hosts[k]; {
+		case len(of) == 0:
+			why, fix = "addresses match no Windows host in the inputs", "use the facts of a host that is in the inputs"
+		case len(of) > 1:
+			why = fmt.Sprintf("addresses match %d Windows hosts: %q, %q", len(of), list[of[0]].ID(), list[of[1]].ID())
+			fix = "remove them, and collect the facts of these hosts again"
+		case len(facts[of[0]]) > 1:
+			why = fmt.Sprintf("host %q has others too", list[of[0]].ID())
+			fix = "remove all but those that the host itself has printed"
+		default:
+			list[of[0]].Facts = f
+			continue
+		}
+		g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
+			Message: fmt.Sprintf("facts %d are of %q, whose %s; they are not used", k+1, f.HostName, why), Fix: fix,
+		})
+	}
 }
 
 // unnamedNodesLast sorts hosts without a Node last.

@@ -77,10 +77,13 @@ func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		if is.hasHost(r) {
 			continue
 		}
-		if err := c.Login.Records.ForgetRecord(ctx, id); err != nil {
+		forgotten, err := c.Login.Records.ForgetUnchanged(ctx, r)
+		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("forgetting %s: %w", r, err)
 		}
-		c.Log.Info("forgot a host that no longer exists", "host", r.String(), "address", r.Address, "node", r.Node)
+		if forgotten {
+			c.Log.Info("forgot a host that no longer exists", "host", r.String(), "address", r.Address, "node", r.Node)
+		}
 	}
 	if is.unserved {
 		return reconcile.Result{}, nil

@@ -236,6 +236,23 @@ func (r *Records) ForgetRecord(ctx context.Context, id record.ID) error {
 	})
 }
 
+// ForgetUnchanged removes the record of a host that is as it was read, and reports whether it did: a host that joins again since then keeps
+// its pinned key and its name.
+func (r *Records) ForgetUnchanged(ctx context.Context, was record.Record) (forgotten bool, err error) {
+	err = r.retryOnConflict(ctx, func(ctx context.Context) error {
+		cm, err := r.readConfigMap(ctx, record.ConfigMapName(was.ID()))
+		if err != nil {
+			return err
+		}
+		now, known, err := r.recordInConfigMap(cm, was.ID())
+		if forgotten = err == nil && known && now == was; !forgotten {
+			return err
+		}
+		return r.patchConfigMap(ctx, cm, map[string]any{string(was.ID()): nil})
+	})
+	return forgotten && err == nil, err
+}
+
 // retryOnConflict makes a change of a ConfigMap, again and again while others change it.
 func (r *Records) retryOnConflict(ctx context.Context, do func(context.Context) error) error {
 	r.changing.Lock()

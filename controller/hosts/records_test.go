@@ -53,6 +53,32 @@ func TestRecordsAreKeptAndRead(t *testing.T) {
 	}
 }
 
+// TestARecordThatChangesIsNotForgotten: a host may join again while the records of hosts that no longer exist are removed.
+func TestARecordThatChangesIsNotForgotten(t *testing.T) {
+	r := newLogin(t).Records
+	know(t, r, "192.0.2.1", "win-a")
+	was, _, err := r.GetRecord(t.Context(), "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	know(t, r, "192.0.2.1", "win-b")
+	if forgotten, err := r.ForgetUnchanged(t.Context(), was); forgotten || err != nil {
+		t.Errorf("a record that has changed is forgotten: %t, %v", forgotten, err)
+	}
+	now, known, err := r.GetRecord(t.Context(), "192.0.2.1")
+	if err != nil || !known || now.Node != "win-b" {
+		t.Errorf("%+v, %t, %v", now, known, err)
+	}
+	for _, want := range []bool{true, false} { // once
+		if forgotten, err := r.ForgetUnchanged(t.Context(), now); forgotten != want || err != nil {
+			t.Errorf("%t, %v, want %t", forgotten, err, want)
+		}
+	}
+	if _, known, _ := r.GetRecord(t.Context(), "192.0.2.1"); known {
+		t.Error("it is still there")
+	}
+}
+
 // TestARecordThatIsDamagedIsNoFirstContact: its host could be taken for another one. The others are read.
 func TestARecordThatIsDamagedIsNoFirstContact(t *testing.T) {
 	l := newLogin(t)

@@ -134,7 +134,7 @@ func (b *builder) parseScopes() {
 			if !ok {
 				b.addWarning(why, bundle.Finding{
 					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf(
-						"%q is left out on Windows nodes: it is not a registry or a part of one", shownScope(text),
+						"%q is left out on Windows nodes: it is not a registry or a part of one", ShownName(text),
 					), Fix: fixScope,
 				})
 			}

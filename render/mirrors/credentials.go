@@ -103,25 +103,34 @@ func authorizationHeader(raw json.RawMessage) (bundle.Secret, string) {
 	return bundle.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))), ""
 }
 
-// shownKey masks a user and password in an address. They end at the last @: a password may hold one.
+// shownKey masks what may be secret in an address: a user and password, which end at the last @, as a password may hold one, and what
+// follows a question mark or hash, which no registry has.
 func shownKey(key string) string {
-	at := strings.LastIndex(key, "@")
+	address, query := key, ""
+	if i := strings.IndexAny(key, "?#"); i >= 0 {
+		address, query = key[:i], key[i:i+1]+bundle.MaskedText
+		if strings.Contains(key[i:], "@") {
+			return bundle.MaskedText // it is in a password or in a query
+		}
+	}
+	at := strings.LastIndex(address, "@")
 	if at < 0 {
-		return key
+		return address + query
 	}
 	begin := 0
-	if i := strings.Index(key[:at], "://"); i >= 0 {
+	if i := strings.Index(address[:at], "://"); i >= 0 {
 		begin = i + len("://")
 	}
-	return key[:begin] + bundle.MaskedText + key[at:]
+	return address[:begin] + bundle.MaskedText + address[at:] + query
 }
 
-// shownScope is shownKey for what should be a registry or a part of one. The digest of an image is not masked.
-func shownScope(text string) string {
-	if _, digest, _ := strings.Cut(text, "@"); strings.HasPrefix(digest, "sha256:") {
-		return text
-	}
-	return shownKey(text)
+// digestEnd is the digest of an image, after its name.
+var digestEnd = regexp.MustCompile(`@sha256:[0-9a-f]{0,64}$`)
+
+// ShownName is shownKey for what should be a registry, a part of one, or an image. The digest of an image is not masked.
+func ShownName(text string) string {
+	name := digestEnd.ReplaceAllString(text, "")
+	return shownKey(name) + text[len(name):]
 }
 
 // decodeBase64 accepts padded and unpadded text.

@@ -229,7 +229,17 @@ func TestPasswordsInRegistriesAreNotShown(t *testing.T) {
 			}
 		}
 	}
-	if got := shownScope("quay.io/x@sha256:0123"); got != "quay.io/x@sha256:0123" {
-		t.Errorf("a digest is hidden: %s", got)
+	for text, want := range map[string]string{
+		"quay.io/x@sha256:0123":                       "quay.io/x@sha256:0123",
+		"u:sesame@quay.io/x:1@sha256:0123":            bundle.MaskedText + "@quay.io/x:1@sha256:0123",
+		"u@sha256:sesame@quay.io":                     bundle.MaskedText + "@quay.io",
+		"https://quay.io?token=sesame":                "https://quay.io?" + bundle.MaskedText,
+		"https://u:sesame@quay.io/x#sesame":           "https://" + bundle.MaskedText + "@quay.io/x#" + bundle.MaskedText,
+		"https://quay.io?next=https://u:open@sesame/": bundle.MaskedText,
+		"u:se?same@quay.io":                           bundle.MaskedText,
+	} {
+		if got := ShownName(text); got != want {
+			t.Errorf("%s is shown as %s, want %s", text, got, want)
+		}
 	}
 }

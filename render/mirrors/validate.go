@@ -20,20 +20,20 @@ func (in Inputs) validateSets() bundle.Findings {
 	}
 	for _, s := range in.Sets {
 		if _, ok := parseScope(s.Source); !ok {
-			refuse(s.Ref, s.Field+".source", fmt.Sprintf("invalid format for source %q", shownScope(s.Source)), fixScope)
+			refuse(s.Ref, s.Field+".source", fmt.Sprintf("invalid format for source %q", ShownName(s.Source)), fixScope)
 		}
 		for i, m := range s.Mirrors {
 			if p, ok := parseScope(m); !ok || p.wildcard {
 				refuse(
 					s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i),
-					fmt.Sprintf("invalid format for mirror %q", shownScope(m)), fixScope,
+					fmt.Sprintf("invalid format for mirror %q", ShownName(m)), fixScope,
 				)
 			}
 			if m == s.Source && s.Policy == NeverContactSource {
 				refuse(s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i),
 					fmt.Sprintf(
 						"cannot set mirrorSourcePolicy: NeverContactSource if the source %q is one of the mirrors",
-						shownScope(s.Source),
+						ShownName(s.Source),
 					), "remove the source from the mirrors, or allow contacting it")
 			}
 		}
@@ -70,7 +70,7 @@ func (in Inputs) policyConflicts() bundle.Findings {
 			Message: fmt.Sprintf(
 				"conflicting mirrorSourcePolicy is set for the same source %q in imagedigestmirrorsets, "+
 					"imagetagmirrorsets, or imagecontentsourcepolicies",
-				shownScope(s.Source),
+				ShownName(s.Source),
 			),
 			Fix: "give the source the same policy everywhere; no policy is AllowContactingSource",
 		})
@@ -97,7 +97,7 @@ func (s Scopes) validateScopes() bundle.Findings {
 					Severity: bundle.SeverityError, Reason: reason.MirrorsRefused, Object: s.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", list.name, i),
 					Message: fmt.Sprintf(
 						"invalid entry for %s %q", strings.TrimSuffix(list.name, "Registries")+" registries",
-						shownScope(text),
+						ShownName(text),
 					), Fix: fixScope,
 				})
 			}

@@ -43,6 +43,12 @@ const (
 	MissingFile = "missing.txt"
 )
 
+// Folders of the objects, as `oc adm inspect` has them.
+const (
+	ofCluster    = "cluster-scoped-resources"
+	ofNamespaces = "namespaces"
+)
+
 // What is kept of logs, in bytes.
 const (
 	// logLimit is how much of the end of a log is kept at most.
@@ -103,6 +109,12 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	set, err := s.Objects.Read(ctx, wantedObjects(s.Namespace))
 	if err != nil {
 		return Summary{}, &gather.UnreachableError{Err: err}
+	}
+	// A folder with both is read as a must-gather: what hosts have sent is not taken for objects, also where one would be empty.
+	for _, part := range []string{ofCluster, ofNamespaces} {
+		if err := os.MkdirAll(filepath.Join(dir, part), modeFolder); err != nil {
+			return Summary{}, fmt.Errorf("writing the folder: %w", err)
+		}
 	}
 	for _, f := range set.Findings {
 		c.addMissing("%s (fix: %s)", f.Message, f.Fix)
@@ -237,9 +249,9 @@ func pathOf(o objects.Object) string {
 	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind})
 	place := path.Join(cmp.Or(o.Group, "core"), plural.Resource, o.Name+".yaml")
 	if o.Namespace == "" {
-		return path.Join("cluster-scoped-resources", place)
+		return path.Join(ofCluster, place)
 	}
-	return path.Join("namespaces", o.Namespace, place)
+	return path.Join(ofNamespaces, o.Namespace, place)
 }
 
 // writeFile writes a file below the folder.

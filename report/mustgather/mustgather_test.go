@@ -175,22 +175,22 @@ func TestWhatAHostSaysIsNoObjectOfTheCluster(t *testing.T) {
 	logs := func(context.Context, string, map[string]string, int64) ([]byte, error) {
 		return []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"config.openshift.io/v1","kind":"ImageDigestMirrorSet","metadata":{"name":"of-a-host"},"spec":{}}]}`), nil
 	}
-	text := "{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-instances, namespace: openshift-windows-machine-config-operator}}\n"
-	for _, name := range []string{"win-a", "nodes"} {
-		text += fmt.Sprintf("---\n{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {kubernetes.io/os: windows}}}\n", name)
-	}
-	dir := t.TempDir() // that of oc adm must-gather has a folder for each image
-	if _, err := Collect(t.Context(), source(t, text, logs), filepath.Join(dir, "image")); err != nil {
-		t.Fatal(err)
-	}
-	for _, from := range []string{dir, filepath.Join(dir, "image")} {
-		set, err := objects.NewPathsReader([]string{from}, nil).Read(t.Context(), gather.WantedObjects(gather.OperatorNamespace))
-		if err != nil || len(set.Objects) != 3 {
-			t.Errorf("%d objects, %v", len(set.Objects), err)
+	const inNamespace = "{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-instances, namespace: openshift-windows-machine-config-operator}}\n---\n"
+	const nodes = "{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: nodes, labels: {kubernetes.io/os: windows}}}\n"
+	for text, want := range map[string]int{inNamespace + nodes: 3, nodes: 2} {
+		dir := t.TempDir() // that of oc adm must-gather has a folder for each image
+		if _, err := Collect(t.Context(), source(t, text, logs), filepath.Join(dir, "image")); err != nil {
+			t.Fatal(err)
 		}
-		for _, o := range set.Objects {
-			if o.Name == "of-a-host" {
-				t.Errorf("%s of %s is an input", o.Ref, o.Source)
+		for _, from := range []string{dir, filepath.Join(dir, "image")} {
+			set, err := objects.NewPathsReader([]string{from}, nil).Read(t.Context(), gather.WantedObjects(gather.OperatorNamespace))
+			if err != nil || len(set.Objects) != want {
+				t.Errorf("%d objects, want %d, %v", len(set.Objects), want, err)
+			}
+			for _, o := range set.Objects {
+				if o.Name == "of-a-host" {
+					t.Errorf("%s of %s is an input", o.Ref, o.Source)
+				}
 			}
 		}
 	}

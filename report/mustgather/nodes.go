@@ -191,7 +191,7 @@ func (c *collection) podLogs(ctx context.Context, p corev1.Pod) error {
 			if previous && !hasRestarted(p, container.Name) {
 				continue
 			}
-			name := path.Join("namespaces", p.Namespace, "pods", p.Name, container.Name, container.Name, "logs", file)
+			name := path.Join(ofNamespaces, p.Namespace, "pods", p.Name, container.Name, container.Name, "logs", file)
 			query := map[string]string{"container": container.Name, "previous": fmt.Sprint(previous), "tailLines": logLines}
 			if !c.Since.IsZero() {
 				query["sinceTime"] = c.Since.UTC().Format(time.RFC3339)

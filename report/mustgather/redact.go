@@ -1,13 +1,16 @@
 package mustgather
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
 	"wmco/controller/gather/ignition"
@@ -23,13 +26,9 @@ const (
 	cloudConf           = "/etc/kubernetes/cloud.conf"
 )
 
-// isReadFile reports whether nodes get something of a file. Of cloud.conf only the identity stays: it can hold a password.
+// isReadFile reports whether nodes get something of a file, which is redacted: both can hold a password. One that cannot be read is left out.
 func isReadFile(file map[string]any) bool {
 	path, _ := file["path"].(string)
-	if path != cloudConf {
-		name, ok := strings.CutPrefix(path, credentialProviders)
-		return ok && slices.ContainsFunc(bundle.Platforms(), func(p bundle.Platform) bool { return render.ProviderFile(p) == name })
-	}
 	contents, _ := file["contents"].(map[string]any)
 	source, _ := contents["source"].(string)
 	compression, _ := contents["compression"].(string)
@@ -37,13 +36,61 @@ func isReadFile(file map[string]any) bool {
 	if err != nil {
 		return false
 	}
-	identity, err := render.ParseAzureIdentity(text)
-	if err != nil || !identity.Managed {
-		return false
+	kept, err := redactIdentity(text)
+	if path != cloudConf {
+		name, ok := strings.CutPrefix(path, credentialProviders)
+		if !ok || !slices.ContainsFunc(bundle.Platforms(), func(p bundle.Platform) bool { return render.ProviderFile(p) == name }) {
+			return false
+		}
+		kept, err = redactProviders(text)
 	}
-	data, err := json.Marshal(identity)
-	file["contents"] = map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString(data)}
+	if err == nil && !bytes.Equal(kept, text) {
+		file["contents"] = map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString(kept)}
+	}
 	return err == nil
+}
+
+var errNoIdentity = errors.New("it has no managed identity")
+
+// redactIdentity keeps of cloud.conf the identity.
+func redactIdentity(text []byte) ([]byte, error) {
+	identity, err := render.ParseAzureIdentity(text)
+	if err == nil && !identity.Managed {
+		err = errNoIdentity
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(identity)
+}
+
+// redactProviders masks what variables and arguments of credential providers call a secret. A file without one stays as it is.
+func redactProviders(text []byte) ([]byte, error) {
+	var config map[string]any
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		return nil, err
+	}
+	before, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	filterList(config, func(provider map[string]any) bool {
+		maskArguments(provider["args"])
+		filterList(provider, func(entry map[string]any) bool {
+			name, _ := entry["name"].(string)
+			value, _ := entry["value"].(string)
+			if assigned := name + "=" + value; bundle.MaskLog(assigned) != assigned {
+				entry["value"] = bundle.MaskedText
+			}
+			return true
+		}, "env")
+		return true
+	}, "providers")
+	after, err := yaml.Marshal(maskAll(config))
+	if err != nil || bytes.Equal(after, before) {
+		return text, err
+	}
+	return after, nil
 }
 
 // shownVariables are environment variables whose values are kept. The others may hold anything.

@@ -1,6 +1,8 @@
 package mustgather
 
 import (
+	"encoding/base64"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,7 +42,7 @@ spec:
   config:
     passwd: {users: [{passwordHash: pass}]}
     ignition: {version: 3.4.0, config: {merge: [pass]}}
-    storage: {files: [{path: /root/.docker/config.json, contents: {source: pass}}, {path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}, {path: /etc/kubernetes/credential-providers/other.yaml, contents: {source: pass}}, {path: /etc/kubernetes/cloud.conf, mode: 420, contents: {source: "data:;base64,eyJ0ZW5hbnRJZCI6InQiLCJhYWRDbGllbnRTZWNyZXQiOiJwYXNzIiwidXNlTWFuYWdlZElkZW50aXR5RXh0ZW5zaW9uIjp0cnVlfQ=="}}, {path: /etc/kubernetes/cloud.conf, contents: {source: "data:;base64,eyJhYWRDbGllbnRTZWNyZXQiOiJwYXNzIn0="}}, pass], disks: [pass]}
+    storage: {files: [{path: /root/.docker/config.json, contents: {source: "data:,a:%20pass"}}, {path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: "data:,a:%201"}}, {path: /etc/kubernetes/credential-providers/gcr-credential-provider.yaml, contents: {source: pass}}, {path: /etc/kubernetes/credential-providers/other.yaml, contents: {source: "data:,a:%20pass"}}, {path: /etc/kubernetes/cloud.conf, mode: 420, contents: {source: "data:;base64,eyJ0ZW5hbnRJZCI6InQiLCJhYWRDbGllbnRTZWNyZXQiOiJwYXNzIiwidXNlTWFuYWdlZElkZW50aXR5RXh0ZW5zaW9uIjp0cnVlfQ=="}}, {path: /etc/kubernetes/cloud.conf, contents: {source: "data:;base64,eyJhYWRDbGllbnRTZWNyZXQiOiJwYXNzIn0="}}, pass], disks: [pass]}
     systemd:
       units:
       - {name: other.service, contents: pass}
@@ -54,7 +56,7 @@ metadata: {name: m}
 spec:
   config:
     ignition: {version: 3.4.0}
-    storage: {files: [{path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}, {path: /etc/kubernetes/cloud.conf, mode: 420, contents: {source: "data:;base64,eyJ0ZW5hbnRJZCI6InQiLCJ1c2VNYW5hZ2VkSWRlbnRpdHlFeHRlbnNpb24iOnRydWV9"}}]}
+    storage: {files: [{path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: "data:,a:%201"}}, {path: /etc/kubernetes/cloud.conf, mode: 420, contents: {source: "data:;base64,eyJ0ZW5hbnRJZCI6InQiLCJ1c2VNYW5hZ2VkSWRlbnRpdHlFeHRlbnNpb24iOnRydWV9"}}]}
     systemd:
       units:
       - name: kubelet.service
@@ -91,5 +93,36 @@ spec:
 		if diff := cmp.Diff(want, u.Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestCredentialsOfProvidersAreMasked: a MachineConfig has their variables and arguments in the text of a file.
+func TestCredentialsOfProvidersAreMasked(t *testing.T) {
+	const head = "data:;base64,"
+	redacted := func(text string) string {
+		file := map[string]any{
+			"path":     credentialProviders + "ecr-credential-provider.yaml",
+			"contents": map[string]any{"source": head + base64.StdEncoding.EncodeToString([]byte(text))},
+		}
+		if !isReadFile(file) {
+			return ""
+		}
+		source, _, _ := unstructured.NestedString(file, "contents", "source")
+		kept, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(source, head))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(kept)
+	}
+	const plain = "kind: CredentialProviderConfig\nproviders: [{name: a, args: [--v=2], env: [{name: AWS_PROFILE, value: nodes}]}]\n"
+	if got := redacted(plain); got != plain {
+		t.Errorf("a file without credentials: %s", got)
+	}
+	const with = "providers: [{name: a, args: [--token, hunter2, 'https://u:hunter3@proxy'], env: [{name: AWS_SECRET_ACCESS_KEY, value: hunter4}, {name: AWS_PROFILE, value: nodes}]}]\n"
+	if got := redacted(with); strings.Contains(got, "hunter") || !strings.Contains(got, "nodes") {
+		t.Errorf("credentials: %s", got)
+	}
+	if got := redacted("hunter5: ["); got != "" {
+		t.Errorf("a file that is no YAML: %s", got)
 	}
 }
