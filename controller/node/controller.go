@@ -1,5 +1,5 @@
-// Package node has the controller of the Windows Nodes that the operator has recorded: it copies executables, repairs a
-// silent node agent, lets a host join again, and removes instances, one step at each call.
+// Package node has the controller of recorded Windows Nodes: it copies executables, repairs a silent node agent, lets a
+// host join again, and removes instances, one step at each call.
 package node
 
 import (

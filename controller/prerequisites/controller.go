@@ -1,5 +1,4 @@
-// Package prerequisites has the controller that reports what the cluster lacks for hosts to join, and adds what the
-// operator may.
+// Package prerequisites has the controller that checks whether hosts can join, and applies what the operator may.
 package prerequisites
 
 import (

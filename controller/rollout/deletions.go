@@ -90,7 +90,7 @@ func inputsConfirmed(r rendering) metav1.Condition {
 // inputsClean lists the findings about the inputs that are warnings. Nothing waits for that.
 func inputsClean(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings,
-		Message: "no finding about the inputs is a warning that is not accepted"}
+		Message: "no warnings, except accepted ones"}
 	if len(r.warnings) == 0 {
 		return c
 	}

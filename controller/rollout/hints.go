@@ -64,7 +64,7 @@ func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
 // windowsRebooted lists the nodes that Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
 	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot,
-		Message: "no Windows is known to wait for a boot"}
+		Message: "no node has a pending reboot of Windows"}
 	if mode == render.WindowsRebootsIgnore {
 		c.Message = "boots that Windows waits for are ignored, as the setting windowsReboots asks"
 		return c

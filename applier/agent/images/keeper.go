@@ -1,6 +1,6 @@
-// Package images has the container runtime pull the images that the bundle of a node lists, and pin them: the kubelet
-// does not collect a pinned image as garbage. It works beside the node agent and changes nothing else on the host. What
-// does not work is tried again, and never a reason to change the bundle.
+// Package images pulls and pins the images that a bundle lists: the kubelet does not collect a pinned image as garbage.
+// It works beside the node agent and changes nothing else on the host. A failed pull is retried, and never changes the
+// bundle.
 package images
 
 import (

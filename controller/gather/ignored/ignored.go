@@ -1,5 +1,5 @@
-// Package ignored lists the objects that configure the nodes of a cluster and that Windows nodes ignore. The operator reports them in a
-// condition, the command line in findings. It reads nothing, and nothing is decided by it.
+// Package ignored lists objects of a cluster that Windows nodes ignore. The operator reports them in a condition, the
+// command line in findings. It reads nothing, and nothing is decided by it.
 package ignored
 
 import (

@@ -1,5 +1,5 @@
-// Package deletions finds inputs that were deleted as a whole while nodes have bundles that were made from them. That
-// is more often a mistake than meant, and would change every node at once.
+// Package deletions finds inputs that were deleted as a whole while nodes use them. That is mostly a
+// mistake, and would change every node at once.
 //
 //	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> deleted inputs, and the nodes that keep their published bundle
 //

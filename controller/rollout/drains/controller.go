@@ -1,4 +1,4 @@
-// Package drains evicts the pods of nodes that have a slot, in the background of a rollout.
+// Package drains drains nodes that have a slot, in the background.
 package drains
 
 import (

@@ -155,7 +155,7 @@ func drainRules() []nodeRule {
 			func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
 		{"a reservation that is not confirmed waits for a later one to be canceled",
 			decision.isUnconfirmedReservation, func(d decision) {
-				d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
+				d.reportWaiting(ReasonUnavailable, "waits until a later reservation is canceled")
 			}},
 		{"a drain that does not end in time is postponed",
 			func(d decision) bool { return !d.Drained && !d.usesDisruption() && d.Seen.Taken >= d.policy.Timeout },
@@ -171,7 +171,7 @@ func drainRules() []nodeRule {
 func (d decision) confirmReservation() {
 	s := d.State
 	s.Claim.Held = true
-	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "all claims fit"})
+	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "all reservations fit"})
 }
 
 func (d decision) postponeDrain() {

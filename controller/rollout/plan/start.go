@@ -72,7 +72,7 @@ func startRules() []nodeRule {
 					d.Report.State == published.StateApplying
 			},
 			func(d decision) {
-				d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
+				d.reportWaiting(ReasonApplying, "the node agent still applies the previous bundle")
 			}},
 		{"a node that does not respond gets the wanted bundle without a permission",
 			func(d decision) bool { return !d.reachable && !d.publishesWanted() }, func(d decision) {

@@ -1,4 +1,4 @@
-// Package drain moves the pods of a node away, with kubectl's own rules for which pods those are.
+// Package drain evicts the pods of a node, by kubectl's rules.
 //
 //	EvictOnce: pods of the node --kubectl's filters--> evict each once --> the pods left, and what blocks them
 //
