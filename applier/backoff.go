@@ -7,7 +7,7 @@ import (
 	"wmco/bundle"
 )
 
-// Backoff remembers the entries that could not be repaired, so that they are not tried again at once: each try may stop
+// Backoff remembers the entries that could not be repaired, so that they are not retried at once: each try may stop
 // services. The pause doubles with each failure, from firstPause to lastPause; for a full disk it stays firstPause, as
 // a file that has no room stops no service. It belongs to one Engine and is empty at first.
 type Backoff struct{ failures map[bundle.EntryID]failure }

@@ -9,9 +9,9 @@
 //
 //	situation     the known state of the host: records, facts; observes it and makes the plan
 //	receiver      stores the contents that arrive
-//	executor      does the steps, each of which can be done twice
+//	executor      does the steps, each of which can be repeated
 //	health        waits until the services that were started are healthy
-//	confirmation  asks the caller whether the run may stay
+//	confirmation  asks the caller to confirm the run
 //	exchange      gives the program's own service another command, while the guard watches
 //	recording     what the ledger has of the run
 //	rollback      restores what the journal has
@@ -20,9 +20,9 @@
 //	quarantine    sets aside what others have made where our files belong
 //	progress      the events of the run, and its outcome
 //
-// Everything that it does to a host goes through a Host. It knows neither Windows nor Linux, neither SSH nor clusters,
-// and nothing of what the services are for: what makes one healthy is data in the bundle. Package plan decides what to
-// do, package records keeps what the applier has to remember.
+// It reads and changes a host only through the interface Host. It knows neither Windows nor Linux, neither SSH nor
+// clusters; the probes of services are data in the bundle. Package plan computes the steps, package records keeps the
+// records.
 //
 // A bundle comes to the engine as its manifest and a ContentSource: a command that reads stdin has an *archive.Reader,
 // and the node agent, which has fetched its bundle itself, an *archive.Delivery.

@@ -69,7 +69,7 @@ func (b rollback) restoreBefore(ctx context.Context, why error) error {
 	}
 	sweepAfter(ctx, s.host, p)
 	if !b.guards {
-		if b.progress.restartSelf && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
+		if b.progress.restartSelf && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is retried
 			if err := b.recordUndone(ctx, reason); err != nil {
 				return err
 			}

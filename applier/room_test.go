@@ -33,7 +33,7 @@ func TestDriftIsRepairedWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// TestARollbackForWantOfRoomIsNotRecorded: the program that its service restarts would report it as one that is not tried again.
+// TestARollbackForWantOfRoomIsNotRecorded: the program that its service restarts would report it as one that is not retried.
 func TestARollbackForWantOfRoomIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	for reason, recorded := range map[applier.FileReason]bool{applier.FileLocked: true, applier.FileDiskFull: false} {

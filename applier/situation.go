@@ -131,7 +131,7 @@ func (s *situation) surveyHost(ctx context.Context, t *plan.Target, record recor
 		return plan.Observed{}, plan.Circumstances{}, err
 	}
 	for _, path := range observed.Unread {
-		s.records.Notes = append(s.records.Notes, path+" is locked by another program: what is in it was not compared")
+		s.records.Notes = append(s.records.Notes, path+" is locked by another program: its contents were not compared")
 	}
 	for _, x := range t.Settings {
 		if why := observed.Settings[x.ID()].Unknown; why != "" {

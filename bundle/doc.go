@@ -5,6 +5,6 @@
 //	                                                                                  >-- bundle --> one digest
 //	node layer (small, no secrets) ---------------------------------------------------'
 //
-// It encodes, decodes, compares and digests bundles. It never reads a file, a cluster or a clock, and it links nothing
-// but the standard library and go-digest, because the node agent links it too.
+// It encodes, decodes, compares and digests bundles. It never reads a file, a cluster or a clock. It links only the
+// standard library and go-digest, because the node agent links it too.
 package bundle

@@ -160,7 +160,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		node.New(node.Options{
 			Decoded: m.Decoded, Joiner: joiner, Drainer: drain.Drainer{Client: clients}, Machines: machines,
 			Namespace: o.Namespace, Payload: s.executables, Copying: node.CopyPlaces(),
-			Told: windowsnode.VerifyWith(s.signs.OpenDesired), Events: events, Log: log.WithName("node"),
+			ReadDesired: windowsnode.VerifyWith(s.signs.OpenDesired), Events: events, Log: log.WithName("node"),
 			Clock: o.Clock, APITime: s.servers.ServerTime,
 		}),
 		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instance")},

@@ -1,4 +1,4 @@
-// Package docs holds the pages of the documentation, which the programs of a release print.
+// Package docs embeds the pages of the documentation.
 package docs
 
 import "embed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # wmco operator in a cluster: a real control plane and five simulated Windows machines. Four become nodes, the fifth says what to do. Then
-# a mirror set and a proxy reach the nodes, and nobody connects to them. A bad setting stops at the first node.
+# a mirror set and a proxy reach the nodes without a connection to them. A bad setting stops at the first node.
 #
 #	hack/demo-cluster.sh          builds what it needs and runs the demo
 #	hack/demo-cluster.sh story    the demo, in a network of its own
@@ -36,7 +36,7 @@ stopped() {
 	grep -q RolloutStopped "$out/stopped"
 }
 
-# logins: how often somebody has logged in to one of the four over SSH.
+# logins: the number of logins to one of the four over SSH.
 logins() { cat "$out"/made/win-[1-4]/log | grep -c '^Accepted publickey'; }
 
 # watch FILE: print how the nodes move, to the file too, until unwatch.
@@ -85,7 +85,7 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	show "$client" events ConfigMap/windows-instances | tee "$out/events"
 	grep -q 'LoginRefused: 192.0.2.15: .*; fix: ' "$out/events" || fail 'no event says what to do about 192.0.2.15'
 
-	say 'A mirror set is applied. The nodes fetch what it changes, and nobody connects to them.'
+	say 'A mirror set is applied. The nodes fetch what it changes, without a connection to them.'
 	local before after
 	before=$(logins)
 	watch "$out/watched"

@@ -3,7 +3,7 @@
 
 TESTENV := bin/testenv
 ETCD := $(TESTENV)/etcd
-# What a cluster needs whose Pods nobody schedules, and the scheduler.
+# What a cluster needs whose Pods are not scheduled, and the scheduler.
 KUBERNETES := $(addprefix $(TESTENV)/,kube-apiserver kube-controller-manager)
 SCHEDULER := $(TESTENV)/kube-scheduler
 

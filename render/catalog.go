@@ -183,7 +183,7 @@ func stateRows() []Row {
 		state(fileKubeconfig, "the kubelet's kubeconfig, which the kubelet writes; that of another cluster is removed"),
 		state(dirCNIConfig+`\`+layout.OverlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
 		state(fileOverlayCert, "link to the client certificate that hybrid-overlay-node uses; that of another cluster is removed"),
-		state(fileLedgerCopy, "what is managed on the node, without contents, as must-gather reads it; written by the node agent"),
+		state(fileLedgerCopy, "the managed entries of the node, without contents, for must-gather; written by the node agent"),
 		network(baseNetwork, "the HNS network below the overlay, created by hybrid-overlay-node; that of another cluster is removed"),
 		network(overlayNetwork, "the HNS network of pods, created by hybrid-overlay-node; that of another cluster is removed"),
 	}

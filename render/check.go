@@ -248,7 +248,7 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	missing := !n.networkKnown() || n.sourceVIP() == ""
 	if missing && n.Facts.IsUnknown(bundle.PartNetworks) { // without them, the node would lose what it has
 		r.addFinding(bundle.SeverityError, reason.NetworksUnknown, "", fmt.Sprintf("the Host Networking Service of the host does not say which networks it has: %.300q", n.Facts.ErrorOf(bundle.PartNetworks)),
-			"nothing if it passes: what is published for the node stays. Otherwise look at the service hns on the host, or boot it with the annotation windowsmachineconfig.openshift.io/reboot")
+			"nothing if it passes: the published bundle stays. Otherwise check the service hns on the host, or run wmco reboot NODE")
 		return
 	}
 	if missing {
@@ -270,7 +270,7 @@ func (c Cluster) ForeignKubelet(f bundle.Facts) (why, fix string) {
 func (c Cluster) factsUnknown(n Node, r *report) {
 	message := "the facts of the host are not known: this is its join-stage bundle, rendered from objects alone"
 	if n.Incomplete() {
-		message = "the facts of the host are not known: this is what objects alone say of it, and it cannot be applied. " + strings.Join(c.waitingForFacts(n), "; ")
+		message = "the facts of the host are not known, so its bundle is incomplete and cannot be applied: " + strings.Join(c.waitingForFacts(n), "; ")
 	}
 	r.addFinding(bundle.SeverityInfo, reason.FactsUnknown, "", message, "run `wmco-node facts` on the host and give the output as --facts")
 }

@@ -1,5 +1,4 @@
-// Package render is the pure function from the inputs of a cluster to the complete desired state of each of its Windows
-// nodes.
+// Package render is the pure function from the inputs of a cluster to the desired state of each Windows node.
 //
 //	Inputs --check--> findings
 //	   |                            cluster layer, once per stage --.

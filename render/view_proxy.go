@@ -108,7 +108,7 @@ func (p Proxy) checkValues(ref bundle.Ref) bundle.Findings {
 		findings = append(findings, bundle.Finding{
 			Severity: bundle.SeverityWarning, Reason: reason.NoProxyUnmatched, Object: ref, Field: "status.noProxy",
 			Message: fmt.Sprintf(
-				"no destination matches %s, so what is meant goes through the proxy",
+				"no destination matches %s, so the destination goes through the proxy",
 				bundle.JoinFirst(quoteAll(unmatched), 3, ", ", bundle.AndMore),
 			),
 			Fix: "write each entry in spec.noProxy as a name, .domain, address or CIDR, separated by commas: 10.0.0.0/16 for 10.0.*",

@@ -48,7 +48,7 @@ func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired
 	case err != nil:
 		return d, newRefusal("reading the annotation %s: %v", published.DesiredAnnotation, err)
 	case d.NodeName == "":
-		return d, newRefusal("the annotation %s is refused: it is signed for no node (%s)", published.DesiredAnnotation, newOnRefusal)
+		return d, newRefusal("the annotation %s is refused: it is not signed for any node (%s)", published.DesiredAnnotation, newOnRefusal)
 	}
 	if err := a.checkName(d.NodeName); err != nil {
 		return d, err

@@ -102,7 +102,7 @@ func (s *signing) refused(t *testing.T, why string) {
 	case len(s.cluster.events) != 1 || s.cluster.events[0].Reason != EventRefused || !s.cluster.events[0].Warning:
 		t.Errorf("events %+v", s.cluster.events)
 	case s.follower.retryAt != 0:
-		t.Error("it is tried again")
+		t.Error("it is retried")
 	}
 }
 

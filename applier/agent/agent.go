@@ -22,7 +22,7 @@ type Options struct {
 	ReportOnly bool
 	// Interval is the time between two comparisons, Full that between two that read every file.
 	Interval, Full time.Duration
-	// Housekeep is the longest time between two checks of logs: a log exceeds its size by what is written in between.
+	// Housekeep is the longest time between two checks of logs: a log exceeds its size by the lines in between.
 	Housekeep time.Duration
 	// Confirm is how long the node may take to be Ready again after a change that restarts something.
 	Confirm time.Duration
@@ -225,7 +225,7 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 	return nil
 }
 
-// copyLedger keeps the copy of the ledger up to date. What fails is tried again with the next step.
+// copyLedger keeps the copy of the ledger up to date. What fails is retried with the next step.
 func (a *Agent) copyLedger(ctx context.Context, acted bool) {
 	a.copies = a.copies || acted
 	if a.Options.LedgerCopy == "" || !a.copies {

@@ -38,7 +38,7 @@ func TestAMirrorChangeRestartsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.publish(bundle.ImpactRestart)
 	w.turn() // the bundle that the host has already
-	if got := w.said(); got.State != published.StateApplied || len(w.cluster.events) != 0 {
+	if got := w.lastReport(); got.State != published.StateApplied || len(w.cluster.events) != 0 {
 		t.Fatalf("%+v, %+v", got, w.cluster.events)
 	}
 	w.host.ClearLog()
@@ -118,7 +118,7 @@ func TestAChangeThatRestartsIsConfirmedByTheKubelet(t *testing.T) {
 	}
 }
 
-// TestABundleThatBreaksTheNodeIsRolledBackOnce: it is not tried again until it changes or a person asks.
+// TestABundleThatBreaksTheNodeIsRolledBackOnce: it is not retried until it changes or a person asks.
 func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 	synctest.Test(t, checkABundleThatBreaksTheNodeIsRolledBackOnce)
 }
@@ -133,7 +133,7 @@ func checkABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 	if got := w.turn(); got.State != published.StateRolledBack || w.file(kubeletConf) != before {
 		t.Fatalf("%s: %s\n%s", got.State, got.Message, w.file(kubeletConf))
 	}
-	if got := w.said(); got.Cause != published.CauseConfirmation {
+	if got := w.lastReport(); got.Cause != published.CauseConfirmation {
 		t.Errorf("cause %q", got.Cause)
 	}
 	if last := w.cluster.events[len(w.cluster.events)-1]; last.Reason != EventRolledBack || !last.Warning {
@@ -152,7 +152,7 @@ func checkABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 	if n := w.starts("kubelet"); n != 0 || len(w.cluster.reports) > reports+1 {
 		t.Errorf("%d starts, %d more reports", n, len(w.cluster.reports)-reports)
 	}
-	if got := w.said(); got.State != published.StateRolledBack || got.Cause != published.CauseConfirmation {
+	if got := w.lastReport(); got.State != published.StateRolledBack || got.Cause != published.CauseConfirmation {
 		t.Errorf("another process says %s, cause %q", got.State, got.Cause)
 	}
 	w.cluster.ready = w.clock.Now
@@ -225,13 +225,13 @@ func TestAnotherRunThatWaitsForItsConfirmation(t *testing.T) {
 	w.publish(bundle.ImpactRestart)
 	for begin := w.clock.Now(); w.clock.Now().Sub(begin) < lockedWithin-lastRetry/4; w.clock.Pass(20 * time.Second) {
 		w.turnDuringAnotherRun()
-		if got := w.said().State; got == published.StateFailed {
+		if got := w.lastReport().State; got == published.StateFailed {
 			t.Fatalf("after %s: %s", w.clock.Now().Sub(begin), got)
 		}
 	}
 	w.clock.Pass(lockedWithin)
 	w.turnDuringAnotherRun()
-	if got := w.said(); got.State != published.StateFailed || !strings.Contains(got.Message, "another run") {
+	if got := w.lastReport(); got.State != published.StateFailed || !strings.Contains(got.Message, "another run") {
 		t.Fatalf("%+v", got)
 	}
 	w.clock.Pass(lastRetry)
@@ -498,7 +498,7 @@ func TestAKilledAgentContinues(t *testing.T) {
 			w.turn()
 			w.clock.Pass(10 * time.Minute)
 		}
-		if got := w.said(); got.Applied != d.Bundle || w.file(kubeletConf) != "changed\n" {
+		if got := w.lastReport(); got.Applied != d.Bundle || w.file(kubeletConf) != "changed\n" {
 			t.Fatalf("killed at step %d: %s %s, %q", cut, got.State, got.Message, w.file(kubeletConf))
 		}
 	}

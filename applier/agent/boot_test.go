@@ -111,7 +111,7 @@ func TestWhoMayNotBootAHost(t *testing.T) {
 			s.turn()
 			s.clock.Pass(time.Minute)
 		}
-		if s.bootsAsked() != 0 || s.said().Rebooted != "" {
+		if s.bootsAsked() != 0 || s.lastReport().Rebooted != "" {
 			t.Errorf("%s: %d boots", name, s.bootsAsked())
 		}
 	}
@@ -169,8 +169,8 @@ func TestAKilledAgentBootsTheHostOnce(t *testing.T) {
 			s.turn()
 			s.clock.Pass(time.Minute)
 		}
-		if boots := s.host.Snapshot().Boot - before; boots != 1 || s.said().Rebooted != asked {
-			t.Errorf("killed at step %d: %d boots, rebooted %q", cut, boots, s.said().Rebooted)
+		if boots := s.host.Snapshot().Boot - before; boots != 1 || s.lastReport().Rebooted != asked {
+			t.Errorf("killed at step %d: %d boots, rebooted %q", cut, boots, s.lastReport().Rebooted)
 		}
 		if !isCut {
 			if cut < 2 {

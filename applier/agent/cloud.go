@@ -92,7 +92,7 @@ func (c *cloudIdentity) logOnce(ctx context.Context, err error) {
 		text = err.Error()
 	}
 	if text != c.failed && err != nil && ctx.Err() == nil {
-		c.log.Warn("the certificate of cloud-node-manager; it is tried again", "error", err)
+		c.log.Warn("the certificate of cloud-node-manager; it is retried", "error", err)
 	}
 	c.failed = text
 }

@@ -223,11 +223,11 @@ func (w *world) turn() published.Report {
 		w.t.Fatal(err)
 	}
 	w.setNode(w.cluster.node, w.changed)
-	return w.said()
+	return w.lastReport()
 }
 
-// said is the last report.
-func (w *world) said() published.Report {
+// lastReport returns the last report.
+func (w *world) lastReport() published.Report {
 	w.t.Helper()
 	if len(w.cluster.reports) == 0 {
 		return published.Report{}

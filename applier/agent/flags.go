@@ -28,7 +28,7 @@ func (f *Flags) AddToFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Service, "service", false, "run as the Windows service "+bundle.AgentService)
 	flags.BoolVar(&f.ReportOnly, "report-only", false, "report what differs and repair nothing")
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "",
-		"how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
+		"kubeconfig with which this node pulls its bundles (empty: it pulls none)")
 	flags.StringVar(&f.CloudCertificate, "cloud-certificate", "",
 		"file to keep the client certificate and the key of cloud-node-manager in (default: it gets none)")
 	flags.StringVar(&f.LogDir, "log-dir", "", "folder for logs (default stderr)")

@@ -287,7 +287,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 	case errors.As(err, &unfinished) && !errors.Is(unfinished.Why, applier.ErrDiskFull): // whatever keeps the rollback from its end
 		a.noteFailure(ctx, err)
 		f.unfinished, f.report.Cause, f.report.Log = true, causeOf(unfinished.Why), o.Log
-	case errors.Is(err, applier.ErrDiskFull): // it is tried again, also if it was rolled back
+	case errors.Is(err, applier.ErrDiskFull): // it is retried, also if it was rolled back
 		if errors.As(err, &back) {
 			f.tried = max(f.tried, triedFull)
 		}

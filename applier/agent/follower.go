@@ -31,11 +31,11 @@ type follower struct {
 	desired  published.Desired
 	// report is how it ended; its State is empty before.
 	report published.Report
-	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the
+	// retryAt is when it is retried; zero is never. Tried is how often in a row that has failed, since when the
 	// first did.
 	retryAt, since time.Duration
 	tried          int
-	// unfinished reports whether the bundle is being rolled back, and that has not ended: it is not tried again.
+	// unfinished reports whether the bundle is being rolled back, and that has not ended: it is not retried.
 	unfinished bool
 	// size is how many bytes the last plan writes. room is the room to wait for, nil if the disk is not full; saidAt is
 	// when that was reported.
@@ -109,7 +109,7 @@ func (f *follower) noteEnd(s published.State, message string) {
 	f.retryAt, f.tried, f.room = 0, 0, nil
 }
 
-// noteRetry notes that it is tried again.
+// noteRetry notes that it is retried.
 func (f *follower) noteRetry(now time.Duration, jitter func(time.Duration) time.Duration) {
 	if f.tried == 0 {
 		f.since = now

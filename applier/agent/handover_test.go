@@ -60,9 +60,9 @@ func secondAgent(t *testing.T) (*world, published.Desired) {
 	d := w.publish(bundle.ImpactRestart)
 	w.setNode(w.cluster.node, w.changed)
 	if err := w.runDueWork(t.Context()); !errors.Is(err, ErrRestart) {
-		t.Fatalf("%v, %+v", err, w.said())
+		t.Fatalf("%v, %+v", err, w.lastReport())
 	}
-	if r := w.said(); r.State != published.StateApplying || r.Desired != d.Bundle {
+	if r := w.lastReport(); r.State != published.StateApplying || r.Desired != d.Bundle {
 		t.Errorf("the first agent reports %+v", r)
 	}
 	w.exchange()
@@ -79,7 +79,7 @@ func TestANewAgentReportsTheBundleThatItCameWith(t *testing.T) {
 	}
 }
 
-// A bundle that the guard rolled back is not tried again unless a person asks, and the agent from before reports it.
+// A bundle that the guard rolled back is not retried unless a person asks, and the agent from before reports it.
 func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	synctest.Test(t, checkAnAgentThatIsRestoredReportsTheRollback)
 }
@@ -114,7 +114,7 @@ func checkAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	w.cluster.node.Retry = "again"
 	w.setNode(w.cluster.node, w.changed)
 	if err := w.runDueWork(t.Context()); !errors.Is(err, ErrRestart) {
-		t.Fatalf("%v, %+v", err, w.said())
+		t.Fatalf("%v, %+v", err, w.lastReport())
 	}
 	w.exchange()
 	if r := w.turn(); r.State != published.StateApplied || r.Applied != d.Bundle {

@@ -79,7 +79,7 @@ func (a *Agent) lookAtHostNetwork(ctx context.Context, n Node) {
 	a.restartHostNetwork(ctx, process)
 }
 
-// restartHostNetwork restarts what uses the Host Network Service. What does not work is tried again with the next step,
+// restartHostNetwork restarts what uses the Host Network Service. What does not work is retried with the next step,
 // within the limit.
 func (a *Agent) restartHostNetwork(ctx context.Context, process int) {
 	h, names := &a.network, []string{kubeProxyService}

@@ -30,7 +30,7 @@ func beforeNetworks(t *testing.T) *world {
 func TestABundleFromBeforeTheNetworksIsNotBegun(t *testing.T) {
 	w := beforeNetworks(t)
 	w.waits.at = func(time.Duration) {
-		if len(w.said().Facts.Networks) == 1 {
+		if len(w.lastReport().Facts.Networks) == 1 {
 			w.change(kubeletConf, "rendered with networks\n")
 			w.publish(bundle.ImpactRestart)
 			w.setNode(w.cluster.node, w.changed)

@@ -117,7 +117,7 @@ func TestFactsStayKnown(t *testing.T) {
 	for range 10 {
 		w.clock.Pass(time.Minute)
 		w.turn()
-		if got := w.said(); got.Facts == nil || cmp.Diff(want, got.Facts) != "" || got.Applied == "" || len(got.Layers) != 2 {
+		if got := w.lastReport(); got.Facts == nil || cmp.Diff(want, got.Facts) != "" || got.Applied == "" || len(got.Layers) != 2 {
 			t.Fatalf("%+v", got)
 		}
 	}

@@ -57,7 +57,7 @@ func TestAKilledAgentResumesWhatWasPermitted(t *testing.T) {
 			w.clock.Pass(10 * time.Minute)
 			w.turn()
 		}
-		if got := w.said(); got.State != published.StateApplied || got.Applied != d.Bundle || w.file(kubeletConf) != "changed\n" {
+		if got := w.lastReport(); got.State != published.StateApplied || got.Applied != d.Bundle || w.file(kubeletConf) != "changed\n" {
 			t.Fatalf("killed at step %d: %s %s, %q", cut, got.State, got.Message, w.file(kubeletConf))
 		}
 		if strings.Contains(log.String(), "roll") {
@@ -171,7 +171,7 @@ func TestAKilledAgentTakesUpItsConfirmation(t *testing.T) {
 					w.turn()
 					w.clock.Pass(10 * time.Minute)
 				}
-				got := w.said()
+				got := w.lastReport()
 				if got.State != tt.want || got.Desired != d.Bundle {
 					t.Fatalf("%s %s\n%s", got.State, got.Message, log)
 				}

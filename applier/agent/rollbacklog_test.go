@@ -50,7 +50,7 @@ func checkARollbackIsReportedWithTheLog(t *testing.T) {
 	}
 	w.restart() // another process
 	w.turn()
-	if got := w.said(); !cmp.Equal(want, got.Log) {
+	if got := w.lastReport(); !cmp.Equal(want, got.Log) {
 		t.Errorf("another process says %+v", got)
 	}
 	w.cluster.ready, w.cluster.node.Retry = w.clock.Now, "1"

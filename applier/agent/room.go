@@ -25,7 +25,7 @@ const (
 
 // roomError means that drive C: has not enough room for a bundle.
 type roomError struct {
-	// needs is how many bytes have to be free before it is tried again, has how many are.
+	// needs is how many bytes have to be free before it is retried, has how many are.
 	needs, has int64
 	// why is what could not be written; nil if nothing was begun.
 	why error

@@ -54,7 +54,7 @@ func TestABundleWaitsForRoom(t *testing.T) {
 		w.passes(8 * time.Minute)
 		w.leaveRoom(3 << 20) // more than the plan writes, and less than it waits for
 		w.passes(8 * time.Minute)
-		if got := w.said(); !got.WaitsForRoom() || !strings.HasSuffix(got.Message, "has 3 MiB") {
+		if got := w.lastReport(); !got.WaitsForRoom() || !strings.HasSuffix(got.Message, "has 3 MiB") {
 			t.Errorf("with more room: %+v", got)
 		}
 		if n := len(w.cluster.reports) - reports; n > 3 {
@@ -65,7 +65,7 @@ func TestABundleWaitsForRoom(t *testing.T) {
 		}
 		w.leaveRoom(40 << 20)
 		w.passes(time.Minute)
-		switch got := w.said(); {
+		switch got := w.lastReport(); {
 		case impact == bundle.ImpactNone && (got.State != published.StateNeedsPermission || got.Fault != ""):
 			t.Errorf("with room, without permission: %+v", got)
 		case impact == bundle.ImpactRestart && (got.State != published.StateApplied || got.Fault != "" || w.file(kubeletConf) == before):
@@ -106,13 +106,13 @@ func TestAFullDiskIsNoRollbackForGood(t *testing.T) {
 		}
 		w.full()
 		w.passes(lastRetry + time.Minute)
-		if got := w.said(); got.State != published.StateApplied || w.file(kubeletConf) == before {
+		if got := w.lastReport(); got.State != published.StateApplied || w.file(kubeletConf) == before {
 			t.Errorf("with room: %+v", got)
 		}
 	}
 }
 
-// TestAnInterruptedRollbackForWantOfRoom is ended by another process, which learns from the report that the bundle is to be tried again.
+// TestAnInterruptedRollbackForWantOfRoom is ended by another process, which learns from the report that the bundle is to be retried.
 func TestAnInterruptedRollbackForWantOfRoom(t *testing.T) {
 	for cut := 0; ; cut++ {
 		w := newWorld(t)
@@ -140,7 +140,7 @@ func TestAnInterruptedRollbackForWantOfRoom(t *testing.T) {
 		w.turn()
 		w.full()
 		w.passes(2 * lastRetry)
-		if got := w.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
+		if got := w.lastReport(); got.State != published.StateApplied || got.Applied != d.Bundle {
 			t.Fatalf("killed at step %d: %s %s", cut, got.State, got.Message)
 		}
 	}
@@ -193,12 +193,12 @@ func TestAFullDiskThatCannotNoteWhatIsAccepted(t *testing.T) {
 	s.passes(5 * time.Minute)
 	s.leaveRoom(0)
 	s.passes(time.Minute)
-	if got := s.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
+	if got := s.lastReport(); got.State != published.StateApplied || got.Applied != d.Bundle {
 		t.Errorf("with room: %+v", got)
 	}
 }
 
-// TestAResumedRunThatHasNoRoom was begun while there was room, and is tried again as a whole.
+// TestAResumedRunThatHasNoRoom was begun while there was room, and is retried as a whole.
 func TestAResumedRunThatHasNoRoom(t *testing.T) {
 	for cut := 0; ; cut++ {
 		w := newWorld(t)
@@ -221,14 +221,14 @@ func TestAResumedRunThatHasNoRoom(t *testing.T) {
 		w.turn()
 		w.full()
 		w.passes(2 * lastRetry)
-		if got := w.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
+		if got := w.lastReport(); got.State != published.StateApplied || got.Applied != d.Bundle {
 			t.Fatalf("killed at step %d: %s %s", cut, got.State, got.Message)
 		}
 	}
 }
 
 // TestARollbackThatHasNoRoom: the disk becomes full when a bundle that does not work is rolled back for the first time. That is reported with its
-// fix, the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not tried again.
+// fix, the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not retried.
 func TestARollbackThatHasNoRoom(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -271,13 +271,13 @@ func TestARollbackThatHasNoRoom(t *testing.T) {
 				w.restart()
 			}
 			w.passes(20 * time.Minute)
-			if got := w.said(); !got.WaitsForRoom() {
+			if got := w.lastReport(); !got.WaitsForRoom() {
 				t.Errorf("after 20 minutes without room: %s: %s", got.State, got.Message)
 			}
 			w.full()
 			w.host.ClearLog()
 			w.passes(lastRetry + time.Minute)
-			got = w.said()
+			got = w.lastReport()
 			t.Logf("%s: %s (fix: %s)", got.State, got.Message, got.Fix("win-a"))
 			if got.State != published.StateRolledBack || w.file(kubeletConf) != before || !strings.Contains(got.Message, "kubelet") {
 				t.Errorf("with room: %+v", got)

@@ -18,7 +18,7 @@ const secondTryPause = 3 * time.Minute
 // first time.
 type secondTry struct {
 	bundle bundle.Digest
-	// at is when it is tried again, in the time since the boot of the host; the agent reports why until then.
+	// at is when it is retried, in the time since the boot of the host; the agent reports why until then.
 	at  time.Duration
 	why error
 }

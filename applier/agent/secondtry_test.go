@@ -58,11 +58,11 @@ func TestAFaultOfTheHostIsTriedOnceMore(t *testing.T) {
 			} else {
 				w.passes(2 * time.Minute)
 				if n := w.starts("kubelet"); n != 1 {
-					t.Errorf("it was tried again in the pause: %d starts", n)
+					t.Errorf("it was retried in the pause: %d starts", n)
 				}
 			}
 			w.passes(time.Hour)
-			got = w.said()
+			got = w.lastReport()
 			if got.State != tt.want || got.State == published.StateRolledBack && (got.Fault != published.FaultHost || w.file(kubeletConf) != before) {
 				t.Errorf("%s: %s", got.State, got.Message)
 			}
@@ -100,7 +100,7 @@ func TestAResumedRunThatAFaultOfTheHostRollsBack(t *testing.T) {
 		t.Errorf("after the first rollback: %+v", got)
 	}
 	w.passes(10 * time.Minute)
-	if got := w.said(); got.State != published.StateApplied {
+	if got := w.lastReport(); got.State != published.StateApplied {
 		t.Errorf("%s: %s", got.State, got.Message)
 	}
 }

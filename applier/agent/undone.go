@@ -69,7 +69,7 @@ func (a *Agent) forgetUndone(ctx context.Context) {
 }
 
 // rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, as in its report,
-// or by this one when it resumed what an earlier one had begun. It is not tried again until it changes or a person
+// or by this one when it resumed what an earlier one had begun. It is not retried until it changes or a person
 // asks. A bundle that had no room on the disk is: the journal of a rollback that was interrupted does not have that, and the
 // report of the earlier process does.
 func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
@@ -107,7 +107,7 @@ func (a *Agent) noteResumed(ctx context.Context, o applier.Outcome, err error) {
 	switch {
 	case errors.As(err, &refused): // the published bundle is applied again as a whole, if that is allowed
 		a.Log.Warn("an interrupted run is not resumed", "bundle", short, "error", err)
-	case errors.As(err, &back) && errors.Is(err, applier.ErrDiskFull): // it is tried again when there is room
+	case errors.As(err, &back) && errors.Is(err, applier.ErrDiskFull): // it is retried when there is room
 		a.Log.Error("an interrupted run was rolled back for want of room", "bundle", short, "error", err)
 	case errors.As(err, &back):
 		if !a.grantSecondTry(o.Bundle, err, faultOf(err)) { // of a rollback that another process began, the reason is a text

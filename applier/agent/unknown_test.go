@@ -53,7 +53,7 @@ func TestANodeWhoseNetworksAreNotKnownReportsThoseOfBefore(t *testing.T) {
 			}
 			edit(func(s *simulation.State) { s.Script.Silent = nil })
 			w.passes(w.Options.Interval)
-			if got := w.said(); len(got.Facts.Unknown) > 0 {
+			if got := w.lastReport(); len(got.Facts.Unknown) > 0 {
 				t.Errorf("when both answer: %+v", got.Facts.Unknown)
 			}
 		})

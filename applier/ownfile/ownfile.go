@@ -1,5 +1,5 @@
-// Package ownfile checks whether the file of the running program has the contents that its name promises: whoever
-// uploads a program under a name with its digest need not read it back before each run.
+// Package ownfile checks the file of the running program against the digest in its name, so that its uploader need not
+// read it back before each run.
 //
 // It finds damage, such as a file that a power cut has left half written. It does not find a program that an attacker
 // planted: such a program would not ask.

@@ -1,5 +1,4 @@
-// Package protocol is what a node agent prints for its caller, which may be another program on another host. It prints
-// how the host compares with a bundle, and the events of a run.
+// Package protocol has the answers of a node agent: how the host compares with a bundle, and the events of a run.
 package protocol
 
 import (

@@ -1,5 +1,4 @@
-// Package published is the form in which a bundle reaches its node through the API server, and in which the node
-// reports back.
+// Package published has the formats of published bundles and of reports of node agents.
 //
 //	bundle --Pack--> cluster layer: Secrets, a part each     --.
 //	            `--> node layer: inline, or Secrets as well     >-- Open --> bundle with its contents

@@ -9,7 +9,7 @@ type Fault string
 const (
 	// FaultAPI means that the API server cannot be reached, or does not answer.
 	FaultAPI Fault = "api"
-	// FaultDisk means that drive C: of the host is full. It is tried again when there is room, also where something was
+	// FaultDisk means that drive C: of the host is full. It is retried when there is room, also where something was
 	// rolled back.
 	FaultDisk Fault = "disk"
 	// FaultLayer means that a layer is missing, or does not have its digest. The operator publishes it again.
@@ -39,9 +39,9 @@ func (f Fault) Known() Fault {
 // WaitsForRoom reports whether the agent begins the bundle when the disk of its host has room.
 func (r Report) WaitsForRoom() bool { return r.State == StateFailed && r.Fault.Known() == FaultDisk }
 
-// Heals reports whether what failed is tried again and may need no person: the operator publishes layers again, API
+// Heals reports whether what failed is retried and may need no person: the operator publishes layers again, API
 // servers come back, and what keeps a host from a change, such as a scanner that has a file open, mostly ends. What was
-// rolled back is not tried again.
+// rolled back is not retried.
 func (r Report) Heals() bool {
 	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer, FaultHost}, r.Fault.Known())
 }
@@ -63,10 +63,8 @@ func (r Report) BlamesInput() bool {
 	return false
 }
 
-// RetryCommand returns the commands by which a person asks a node for another try.
-func RetryCommand(node string) string {
-	return "wmco retry " + node + ", or oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
-}
+// RetryCommand returns the command by which a person asks a node for another try.
+func RetryCommand(node string) string { return "wmco retry " + node }
 
 // Fix returns what to do about a node that reports StateFailed or StateRolledBack; empty for other states.
 func (r Report) Fix(node string) string {
@@ -81,31 +79,29 @@ func (r Report) Fix(node string) string {
 	}
 	switch r.Fault.Known() {
 	case FaultAPI:
-		return "see why this host does not reach the API server: its network, DNS, proxy and clock; it is tried again"
+		return "check the network, DNS, proxy and clock of the host; it is retried"
 	case FaultDisk:
-		return "free space on drive C: of the host, for example from images that no container uses and from logs; " +
-			"it is tried again within a minute of room"
+		return "free space on drive C: of the host, such as unused images and logs; it is retried within a minute"
 	case FaultLayer:
-		return "nothing: the operator publishes the layer again, and the node fetches it; if it stays, see that " +
-			"the operator runs, and who writes Secrets in its namespace"
+		return "nothing: the operator publishes the layer again. If it does not, check that it runs, and who writes Secrets in its namespace"
 	case FaultInput:
 		return "correct the inputs that the message names"
 	case FaultHost:
-		return "correct on the host what the message names; it is tried again, at once after: " + retry
+		return "fix the cause on the host; it is retried, at once after: " + retry
 	case FaultAgent:
-		return "install the release of the operator between, or bring the newer node agent with wmco apply --host; then: " + retry
+		return "install the operator release in between, or bring the newer node agent with wmco apply --host; then: " + retry
 	}
-	return "it is tried again; the log of the node agent has the details"
+	return "it is retried; the log of the node agent has the details"
 }
 
 func fixRolledBack(f Fault, retry string) string {
 	switch f {
 	case FaultAPI:
-		return "if the API server was away, or the network, try it again: " + retry +
+		return "if the API server or the network was down: " + retry +
 			"; otherwise correct the inputs: the change may have cut the host off"
 	case FaultHost:
-		return "correct on the host what the message names, then: " + retry
+		return "fix the cause on the host, then: " + retry
 	case FaultInput, FaultDisk, FaultLayer, FaultAgent:
 	}
-	return "correct what the message names; another bundle is tried at once, the same one after: " + retry
+	return "correct the inputs; a new bundle is applied at once. To retry the same bundle: " + retry
 }

@@ -7,7 +7,7 @@ import (
 
 // TestFixesNameWhatHelps: each state and fault has its own, and the inputs are named only where they can be the reason.
 func TestFixesNameWhatHelps(t *testing.T) {
-	const retry = `wmco retry win-a, or oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`
+	const retry = `wmco retry win-a`
 	for _, tt := range []struct {
 		report Report
 		want   string
@@ -17,13 +17,13 @@ func TestFixesNameWhatHelps(t *testing.T) {
 		{Report{State: StateFailed, Fault: FaultDisk}, "free space on drive C:", false},
 		{Report{State: StateFailed, Fault: FaultLayer}, "the operator publishes the layer again", false},
 		{Report{State: StateFailed, Fault: FaultInput}, "correct the inputs", true},
-		{Report{State: StateFailed, Fault: FaultHost}, "correct on the host what the message names; it is tried again, at once after: " + retry, false},
+		{Report{State: StateFailed, Fault: FaultHost}, "fix the cause on the host; it is retried, at once after: " + retry, false},
 		{Report{State: StateFailed, Fault: FaultAgent}, "bring the newer node agent with wmco apply --host; then: " + retry, false},
-		{Report{State: StateFailed}, "it is tried again", false},
-		{Report{State: StateFailed, Fault: "another"}, "it is tried again", false},
+		{Report{State: StateFailed}, "it is retried", false},
+		{Report{State: StateFailed, Fault: "another"}, "it is retried", false},
 		{Report{State: StateFailed, Refused: "sha256:0"}, "the operator writes the annotation again", false},
 		{Report{State: StateRolledBack, Fault: FaultAPI}, retry + "; otherwise correct the inputs", true},
-		{Report{State: StateRolledBack, Fault: FaultHost}, "correct on the host what the message names, then: " + retry, false},
+		{Report{State: StateRolledBack, Fault: FaultHost}, "fix the cause on the host, then: " + retry, false},
 		{Report{State: StateRolledBack, Fault: FaultInput}, "another bundle is tried at once, the same one after: " + retry, false},
 		{Report{State: StateRolledBack}, "another bundle is tried at once, the same one after: " + retry, false},
 	} {

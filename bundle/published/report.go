@@ -35,9 +35,9 @@ const (
 	StatePayloadMissing State = "PayloadMissing"
 	// StateRebootPending means that the rest waits for the next boot.
 	StateRebootPending State = "RebootPending"
-	// StateRolledBack means that the bundle did not work on this node. It is not tried again.
+	// StateRolledBack means that the bundle did not work on this node. It is not retried.
 	StateRolledBack State = "RolledBack"
-	// StateFailed means that the bundle could not be fetched, read or applied. It is tried again.
+	// StateFailed means that the bundle could not be fetched, read or applied. It is retried.
 	StateFailed State = "Failed"
 )
 

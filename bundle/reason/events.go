@@ -8,7 +8,7 @@ func Events() []Entry {
 		{"MachineSetupFailure", "", "The host of the Machine cannot become a node. The message begins with the reason.", "follow the message and `wmco explain REASON`; the host is retried"},
 		{"MachineDeleted", "", "A Machine was deleted because its host refuses the login, or, with `keys: Replace`, the key. Its MachineSet creates another one.", fixNothing},
 		{"MachineDeletionFailed", "", "A Machine that has to be replaced cannot be deleted.", "follow the message; it is retried"},
-		{"MachineDeletionRestricted", "", "A Machine is not replaced now: others of its MachineSet were replaced and none has joined since, or it is a copy of a Cluster API Machine that the operator may not delete.", "follow the message; check why hosts of the MachineSet refuse the key: their user data, or their image"},
+		{"MachineDeletionRestricted", "", "A Machine is not replaced: others of its MachineSet were replaced and none has joined since, or it is a copy of a Cluster API Machine.", "follow the message; check why hosts of the MachineSet refuse the key: their user data, or their image"},
 		{"InstanceSetup", "", "The instance is a node.", fixNothing},
 		{"InstanceSetupFailure", "", "The instance cannot become a node. The message begins with the reason.", "follow the message and `wmco explain REASON`; the host is retried"},
 		{"InstanceRemovalStarted", "", "The instance is being removed: its node is drained, and its host is cleaned up.", fixNothing},

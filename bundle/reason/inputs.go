@@ -36,7 +36,7 @@ func inputReasons() []Entry {
 		{InputNotManifest, isError, "A file of `--from` has no YAML or JSON document.", "Give a file or folder of Kubernetes objects, or an unpacked must-gather."},
 		{InputUnused, isWarning, "A `--from` has no object from which Windows nodes are rendered.", "Check the path, and the kinds and names of its objects."},
 		{DefaultsAssumed, isInfo, "Optional objects are not in the inputs; the finding has their defaults. Not for a live cluster.", "Nothing, or add them with another `--from`."},
-		{DocumentSkipped, isWarning, "A document or list item that looks like a needed object is skipped: its kind or apiVersion is misspelt or missing, or it is not an object. Or a document in a folder is not valid YAML or JSON.", "Write the apiVersion and kind that the finding names, correct the document, or remove it from the folder."},
+		{DocumentSkipped, isWarning, "A document or list item is skipped: it looks like a needed object with a misspelt or missing kind or apiVersion, or is not valid YAML or JSON.", "Write the apiVersion and kind that the finding names, or remove the document."},
 		{InputMissing, errorOrWarning, "An object or value that every node needs is not in the inputs. Warning only for a MachineConfig on platform None.", "Add the object with another `--from`; the finding has the command that prints it."},
 		{InputInvalid, isError, "A field has an invalid value, such as a CIDR that does not parse.", "Correct the field, or the object that it is copied from."},
 		{ObjectMalformed, isError, "A needed object is not valid YAML or JSON, or is incomplete.", "Correct the document, or print the object again with `oc get -o yaml`."},

@@ -21,11 +21,11 @@ import (
 
 // platformCommands adds the commands of simulated hosts.
 func platformCommands(cmd *cobra.Command, a *app) {
-	cmd.PersistentFlags().StringVar(&a.root, "root", a.root, "folder with a simulated host (this is not Windows)")
+	cmd.PersistentFlags().StringVar(&a.root, "root", a.root, "folder of a simulated host (non-Windows only)")
 	cmd.AddCommand(machineCommand(a))
 }
 
-var errNoRoot = errors.New("this is not Windows: name the folder of a simulated host with --root")
+var errNoRoot = errors.New("not running on Windows: name the folder of a simulated host with --root")
 
 func openHost(root string) (applier.Host, error) { return openFolder(root) }
 

@@ -119,7 +119,7 @@ operator call them over SSH, and people can too.`,
 	// checkSelf has read it.
 	root.PersistentFlags().String(
 		strings.TrimPrefix(ownfile.Flag, "--"), "",
-		"checksum of the program that the caller means (CRC-32C); without it, the digest in the program's name counts",
+		"expected CRC-32C of this executable (default: it is checked against the digest in its name)",
 	)
 	platformCommands(root, a)
 	root.AddCommand(

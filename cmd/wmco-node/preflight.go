@@ -19,7 +19,7 @@ func preflightCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preflight",
 		Short: "Print what this host lacks before it can become a node",
-		Long: `Read what this host has and print what is missing, each with a fix. Nothing on the host changes. With --stdin, the question of
+		Long: `Check whether this host can become a node, and print each finding with its fix. Nothing on the host changes. With --stdin, the question of
 wmco preflight is read from stdin: then names, API servers and registries of its cluster are asked too, the registries with its credentials
 and without pulling anything.
 

@@ -89,7 +89,7 @@ func annotationVerbs() []verb {
 		{
 			name: "confirm", short: "Approve a held change",
 			long: "Roll out a held change: inputs that were deleted as a whole (mirrors, settings), or a finding after which no Pod\n" +
-				"can start (NodeImageUnreachable). wmco status shows what is held. A confirmation is for the named nodes only, so you can\n" +
+				"can start (NodeImageUnreachable). wmco status lists held changes. A confirmation is for the named nodes only, so you can\n" +
 				"try one first; the operator removes it when nothing waits for it. Confirm deleted instances by the annotation that removes\n" +
 				"their nodes: see docs/held-changes.md.",
 			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",

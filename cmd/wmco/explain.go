@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -85,7 +86,7 @@ func explainWord(a app, f cli.Format, name string) error {
 	}
 	if x.Reason != "" {
 		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), x.where)
-		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+x.Meaning, "  ")), cli.Ready(cli.Wrap("  fix: "+x.Fix, "       ")))
+		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+linksAsCommands(x.Meaning), "  ")), cli.Ready(cli.Wrap("  fix: "+linksAsCommands(x.Fix), "       ")))
 		if x.Page != "" {
 			cli.Printf(a.stdout, "  see %s\n", x.Page)
 		}
@@ -95,9 +96,23 @@ func explainWord(a app, f cli.Format, name string) error {
 			cli.Printf(a.stdout, "\n")
 		}
 		cli.Printf(a.stdout, "%s (default %s)\n", palette{a.color}.bold(s.Name), s.Default)
-		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  "+s.Meaning, "  ")))
+		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  "+linksAsCommands(s.Meaning), "  ")))
 	}
 	return nil
+}
+
+// pageLink is a link of a text for the pages of docs.
+var pageLink = regexp.MustCompile(`\[([^\]]+)\]\(([a-z/-]+)\.md(?:#[^)]*)?\)`)
+
+// linksAsCommands replaces links to pages by the command that prints the page.
+func linksAsCommands(text string) string {
+	return pageLink.ReplaceAllStringFunc(text, func(link string) string {
+		m := pageLink.FindStringSubmatch(link)
+		if m[1] == m[2]+".md" {
+			return "wmco docs " + m[2]
+		}
+		return m[1] + " (wmco docs " + m[2] + ")"
+	})
 }
 
 // lookUpExplanation looks a reason or a setting up, whatever the case of its letters.

@@ -66,10 +66,10 @@ Refused inputs change nothing. The cluster is that of the Pod's service account,
 	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")
-	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
+	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flags.StringVar(
 		&f.options.MetricsAddress, "metrics-address", "0",
-		"where to serve metrics over TLS, such as :9182; 0 serves nothing",
+		"address of metrics over TLS, such as :9182; 0 disables them",
 	)
 	flags.StringVar(
 		&f.options.MetricsCertificates, "metrics-certificates", "",
@@ -77,11 +77,11 @@ Refused inputs change nothing. The cluster is that of the Pod's service account,
 	)
 	flags.StringVar(
 		&f.options.Warnings.Address, "webhook-address", "0",
-		"where to answer API servers that ask what an object will change, such as :9183 (deploy/warnings); 0 answers nothing",
+		"address of the warning webhook, such as :9183 (deploy/warnings); 0 disables it",
 	)
 	flags.StringVar(
 		&f.options.Warnings.Certificates, "webhook-certificates", "",
-		"folder with tls.crt and tls.key for that, read again when they change (without them no answer)",
+		"folder with tls.crt and tls.key of the webhook, read again when they change (it does not serve without them)",
 	)
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
 	return cmd

@@ -243,7 +243,7 @@ func byteSize(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// wrapWide breaks a text to the columns of the terminal, and to cli.Columns where there is none.
+// wrapWide breaks a text to the columns of the terminal, and to cli.Columns where there is none. Times are durations.
 func wrapWide(a app, text, indent string) string {
-	return cli.WrapTo(text, indent, cmp.Or(terminalColumns(a.stdout), cli.Columns))
+	return cli.WrapTo(relativeTimes(a.now(), text), indent, cmp.Or(terminalColumns(a.stdout), cli.Columns))
 }

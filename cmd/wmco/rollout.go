@@ -22,9 +22,9 @@ func printRollout(a app, r fleet.Rollout) {
 		return
 	}
 	columns := terminalColumns(a.stdout)
-	cli.Printf(a.stdout, "%s\n", hangingText("rollout: ", strings.TrimPrefix(rolloutLine(r), "rollout: "), columns))
+	cli.Printf(a.stdout, "%s\n", hangingText("rollout: ", relativeTimes(a.now(), strings.TrimPrefix(rolloutLine(r), "rollout: ")), columns))
 	for _, g := range groups {
-		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s  ", g.Phase, fewNames(g.Names)), g.Message, columns))
+		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s  ", g.Phase, fewNames(g.Names)), relativeTimes(a.now(), g.Message), columns))
 	}
 	cli.Printf(a.stdout, "\n")
 }
@@ -73,12 +73,12 @@ func turnName(i int) string {
 }
 
 // turnText is a turn in one line.
-func turnText(t plan.Turn) string {
+func turnText(now time.Time, t plan.Turn) string {
 	who := ""
 	if t.Canary {
 		who = ", canary"
 	}
-	line := fmt.Sprintf("%s  %s, impact %s%s", t.Begun.UTC().Format(time.RFC3339), t.Bundle.Short(), t.Impact, who)
+	line := fmt.Sprintf("%s ago  %s, impact %s%s", since(now, t.Begun), t.Bundle.Short(), t.Impact, who)
 	if t.Result != "" {
 		line += ", " + string(t.Result)
 	}
@@ -86,7 +86,7 @@ func turnText(t plan.Turn) string {
 		line += " after " + t.Ended.Sub(t.Begun).Round(time.Second).String()
 	}
 	if !t.Confirmed.IsZero() {
-		line += ", confirmed " + t.Confirmed.UTC().Format(time.RFC3339)
+		line += ", confirmed " + since(now, t.Confirmed) + " ago"
 	}
 	return line
 }

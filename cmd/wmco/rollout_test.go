@@ -143,8 +143,8 @@ func midway(t *testing.T) []any {
 func TestStatusShowsTheRollout(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, stderr := atNoon(t, "status", "--from", from)
-	want := `rollout: 0 of 4 nodes updated, 1 updating, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z; about 2m30s to go
-  Updating  win-a  the canary is observed until 2026-01-01T12:00:30Z
+	want := `rollout: 0 of 4 nodes updated, 1 updating, 3 waiting; win-a the canary is observed for another 30s; about 2m30s to go
+  Updating  win-a  the canary is observed for another 30s
   Waiting   win-b, win-c  waits for the canary win-a
   Waiting   win-d  the node is paused
 
@@ -159,9 +159,9 @@ func TestStatusOfOneNodeShowsItsTurns(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, _ := atNoon(t, "status", "win-a", "--from", from)
 	_, turns, _ := strings.Cut(stdout, "rollout         ")
-	want := `Updating (Settling): the canary is observed until 2026-01-01T12:00:30Z
-last update     2026-01-01T11:58:00Z  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
-before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
+	want := `Updating (Settling): the canary is observed for another 30s
+last update     2m ago  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
+before it       15h ago  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
 `
 	if diff := cmp.Diff(want, turns); diff != "" || status != 1 {
 		t.Errorf("status %d -want +got:\n%s", status, diff)
@@ -192,7 +192,7 @@ func TestStatusOfADrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state.Claim = plan.Claim{Taken: minutesAgo(2), Held: true}
+	state.Slot = plan.Slot{Taken: minutesAgo(2), Held: true}
 	annotate(t, &n, published.RolloutAnnotation, state.Encode)
 	n.Annotations[published.CordonAnnotation], n.Spec.Unschedulable = published.CordonedForRollout, true
 	settings := map[string]any{

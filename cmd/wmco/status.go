@@ -176,6 +176,8 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 		printNames(a, now)
 		return nil
 	}
+	at := f.at(a)
+	a.now = func() time.Time { return at } // durations are up to the time of what was read
 	printOperator(a, now.Operator)
 	for _, c := range now.Problems() {
 		cli.Printf(a.stdout, "%s\n", cli.Ready(wrapWide(a, problem(c), "    ")))
@@ -224,13 +226,13 @@ func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	}
 	line("agent", r.Agent)
 	if !r.Reported.IsZero() {
-		line("reported", since(f.at(a), r.Reported)+" ago")
+		line("reported", since(a.now(), r.Reported)+" ago")
 	}
 	for _, s := range now.Rollout.Nodes {
 		line("rollout", string(s.Phase)+" ("+string(s.Reason)+"): "+s.Message)
 		line("drain blocked", s.DrainBlocked)
 	}
 	for i, t := range r.Turns {
-		line(turnName(i), turnText(t))
+		line(turnName(i), turnText(a.now(), t))
 	}
 }

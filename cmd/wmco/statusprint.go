@@ -57,16 +57,16 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 // nothing is the text for an empty list.
 func (f *statusFlags) nothing() string {
 	if f.selector != "" || len(f.states) > 0 {
-		return "no node that is selected"
+		return "No nodes match the selection."
 	}
-	return "no Windows node, and no host that waits"
+	return "No Windows nodes found."
 }
 
 // printWide prints every column of the nodes, and then the hosts.
 func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	turns, at := turnsOf(now.Rollout), f.at(a)
-	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\tWHAT TO DO\n")
+	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\tFIX\n")
 	for _, r := range now.Nodes {
 		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
 			cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
@@ -75,7 +75,7 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 		return err
 	}
 	w = tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
-	cli.Printf(w, "\nHOST\tADDRESS\tNODE\tSTATE\tREASON\tWHAT TO DO\n")
+	cli.Printf(w, "\nHOST\tADDRESS\tNODE\tSTATE\tREASON\tFIX\n")
 	for _, h := range now.Hosts {
 		cli.Printf(
 			w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), cmp.Or(h.Node, "-"), h.State, h.Reason,
@@ -176,7 +176,7 @@ func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 // printRow prints a name and its text, and nothing without a text.
 func printRow(a app, name, text string) {
 	if text != "" {
-		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("%-14s  ", name), text, terminalColumns(a.stdout)))
+		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("%-14s  ", name), relativeTimes(a.now(), text), terminalColumns(a.stdout)))
 	}
 }
 

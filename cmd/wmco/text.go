@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 	"time"
 
@@ -23,6 +24,24 @@ func since(now, t time.Time) string {
 
 // formatAge is a duration as kubectl writes it: 45s, 5m, 2d1h.
 func formatAge(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+
+// pointInTime is a time in a message of the operator, with the word before it.
+var pointInTime = regexp.MustCompile(`\b(since|until) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)`)
+
+// relativeTimes replaces the times in a message by durations: "for 5m", "for another 30s".
+func relativeTimes(now time.Time, text string) string {
+	return pointInTime.ReplaceAllStringFunc(text, func(found string) string {
+		m := pointInTime.FindStringSubmatch(found)
+		at, err := time.Parse(time.RFC3339, m[2])
+		switch {
+		case err != nil:
+			return found
+		case m[1] == "since":
+			return "for " + since(now, at)
+		}
+		return "for another " + formatAge(at.Sub(now))
+	})
+}
 
 // joinBy lists texts of values.
 func joinBy[E any](list []E, text func(E) string, separator string) string {

@@ -169,7 +169,7 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		if isNew && c.Status == metav1.ConditionTrue || c.Type == status.RolledOut {
 			continue // the operator has begun to say it, and all is well; the rollout has its own line
 		}
-		cli.Printf(a.stdout, "%s  %s\n", clock, problem(c))
+		cli.Printf(a.stdout, "%s  %s\n", clock, relativeTimes(at, problem(c)))
 	}
 	width := 0
 	for _, r := range now.Nodes {
@@ -184,7 +184,7 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		}
 	}
 	if turned {
-		cli.Printf(a.stdout, "%s  %s\n", clock, rolloutLine(now.Rollout))
+		cli.Printf(a.stdout, "%s  %s\n", clock, relativeTimes(at, rolloutLine(now.Rollout)))
 	}
 	if took, ok := w.all(at); ok {
 		nodes := fmt.Sprintf("all %d nodes are", len(now.Nodes))

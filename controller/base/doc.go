@@ -1,3 +1,3 @@
-// Package base holds what the controllers of the operator share: a manager that ends when another process leads, a cache of the wanted objects
-// alone, kinds that the cluster may begin to serve or to refuse while the operator works, and pauses between tries that are short.
+// Package base has the queues, caches and clients of the controllers: a manager that ends when another process leads, a
+// cache of the wanted objects alone, kinds that the cluster begins or ceases to serve, and short backoffs.
 package base

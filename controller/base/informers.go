@@ -23,7 +23,7 @@ func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Du
 
 // NewInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute
 // (k8s.io/client-go, tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its
-// lists and watches are tried again here instead.
+// lists and watches are retried here instead.
 func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return r.newInformer(toolscache.ToListerWatcherWithContext(from), o, resync, indexers)

@@ -13,12 +13,12 @@ import (
 	"wmco/controller/base/leader"
 )
 
-// forgetFailure is how long after the end of its pause a failure counts that was not tried again: nothing wanted it any
+// forgetFailure is how long after the end of its pause a failure counts that was not retried: nothing wanted it any
 // longer.
 const forgetFailure = 10 * LastRetry
 
 // Pauses are those of a controller that does many things in one go, such as writing a thousand Nodes. What has failed
-// is tried again after pauses of its own, and nothing else waits for it. After an outage of the API server all of it is
+// is retried after pauses of its own, and nothing else waits for it. After an outage of the API server all of it is
 // tried again at once.
 //
 //	Begin --> Try "Node win-1"  done
@@ -38,7 +38,7 @@ type Pauses struct {
 	next time.Time
 }
 
-// failedTry is why something failed, and when it is tried again.
+// failedTry is why something failed, and when it is retried.
 type failedTry struct {
 	err error
 	due time.Time
@@ -123,7 +123,7 @@ func (p *Pauses) noteResult(what string, err error) {
 	pause := p.pauseAfter(what, err)
 	p.failed[what] = failedTry{err, p.now().Add(pause)}
 	p.noteDue(p.failed[what].due)
-	p.log.Info("not done; it is tried again", "what", what, "in", pause.String(), "error", err)
+	p.log.Info("not done; it is retried", "what", what, "in", pause.String(), "error", err)
 }
 
 // pauseAfter returns the pause after an error. What the API server asks for, and an object that has changed since it

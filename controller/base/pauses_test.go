@@ -68,7 +68,7 @@ func TestEachHasItsOwnPauses(t *testing.T) {
 			t.Errorf("%s was tried %d times", what, got)
 		}
 	}
-	// One that fails for the first time is tried again soon, whatever the others do.
+	// One that fails for the first time is retried soon, whatever the others do.
 	all["healthy-0"] = errors.New("a moment")
 	p.try(t.Context(), all)
 	if p.NextTry() != firstRetry {

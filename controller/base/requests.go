@@ -128,7 +128,7 @@ func (s Signal) QueueSource(do func(Queue)) source.Source {
 }
 
 // NodeChanges passes changes of a Node besides the kubelet's own signs of life: with each of those, a host that cannot
-// be reached would be tried again.
+// be reached would be retried.
 func NodeChanges() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 		return changesNode(e.ObjectOld, e.ObjectNew)

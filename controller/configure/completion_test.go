@@ -253,8 +253,8 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 			func(s *scene) {
 				s.publish(published.Report{State: published.StateRolledBack, Message: "containerd does not start"})
 			},
-			refused(ReasonRolledBack, "containerd does not start", "correct what the message names; another bundle is tried at once, the same one after: "+
-				`wmco retry win-a, or oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`), "",
+			refused(ReasonRolledBack, "containerd does not start", "correct the inputs; a new bundle is applied at once. To retry the same bundle: "+
+				`wmco retry win-a`), "",
 		},
 		"all is there": {func(s *scene) { s.publish(s.applied()) }, "Joined Joined: node win-a has joined", ""},
 	} {

@@ -1,9 +1,8 @@
-// Package configure makes one host a node over SSH, step by step: one step at each call, and it returns how far the
-// host is.
+// Package configure makes one host a node over SSH, step by step. Each call does one step and returns the progress.
 //
 //	Machine, entry --Joiner--> first bundle over SSH --> Node --> complete bundle --> node agent
 //
-// It writes to hosts through the applier alone, and keeps nothing between calls but how far each host was, for people
+// It writes to hosts through the applier alone. Between calls it keeps only the progress of each host, for the status
 // (Unjoined). The controllers of Machines, instances and Nodes call it.
 package configure
 

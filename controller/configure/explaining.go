@@ -18,7 +18,7 @@ import (
 const (
 	// mostExplained is how many findings a Progress has, maxExplained how many bytes each: their texts are of the host.
 	mostExplained, maxExplained = 3, 200
-	// explainEvery is how often a host is asked what it lacks while it is tried again: it asks API servers and
+	// explainEvery is how often a host is asked what it lacks while it is retried: it asks API servers and
 	// registries for that.
 	explainEvery = 10 * time.Minute
 )

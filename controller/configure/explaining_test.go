@@ -34,7 +34,7 @@ func TestAHostThatDoesNotJoinSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// TestAHostIsAskedSeldomWhatItLacks, however often it is tried again, and each host on its own.
+// TestAHostIsAskedSeldomWhatItLacks, however often it is retried, and each host on its own.
 func TestAHostIsAskedSeldomWhatItLacks(t *testing.T) {
 	var e explanations
 	lacks := bundle.Findings{{Reason: "A"}}

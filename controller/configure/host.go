@@ -266,10 +266,10 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 		p.Log = o.Log
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
 	case protocol.ResultPartial, protocol.ResultRefused, protocol.ResultPlanned, protocol.ResultHandedOver:
-		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"
+		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is retried"
 	}
 	if o.DiskFull {
-		p.Fix = "free space on drive C: of the host, or give it a larger disk; it is tried again"
+		p.Fix = "free space on drive C: of the host, or give it a larger disk; it is retried"
 	}
 	return p
 }

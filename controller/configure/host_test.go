@@ -72,7 +72,7 @@ func TestWhatAHostWaitsFor(t *testing.T) {
 				s.network.at[hostA].result = protocol.Event{Result: protocol.ResultRefused, LockedBy: "wmco apply, process 7"}
 			}, Ref{Address: hostA},
 			"Waiting OtherRun: another run is changing the host: wmco apply, process 7; " +
-				"fix: wait for its end, after which the host is tried again; if it does not end, end its process on the host",
+				"fix: wait for its end, after which the host is retried; if it does not end, end its process on the host",
 		},
 		"it cannot be rendered": {
 			func(s *scene) { s.network.at[hostA].facts.DNSSuffix = "a b" }, Ref{Address: hostA},
@@ -113,13 +113,13 @@ func TestInputsThatCannotBeReadAreAnError(t *testing.T) {
 
 // TestWhatTheEndOfARunMeans for the host.
 func TestWhatTheEndOfARunMeans(t *testing.T) {
-	const disk = "free space on drive C: of the host, or give it a larger disk; it is tried again"
+	const disk = "free space on drive C: of the host, or give it a larger disk; it is retried"
 	pending := []bundle.EntryID{"feature Containers"}
 	for name, tt := range map[string]struct {
 		end  protocol.Event
 		node string
 		want string
-		// again is when it is tried again.
+		// again is when it is retried.
 		again time.Duration
 	}{
 		"applied":  {protocol.Event{Result: protocol.ResultApplied}, "", registering, AgainSoon},
@@ -140,18 +140,18 @@ func TestWhatTheEndOfARunMeans(t *testing.T) {
 				`read the log of the service under C:\var\log on the host, and fix the inputs`), AgainLater,
 		},
 		"in part": {
-			protocol.Event{Result: protocol.ResultPartial, Message: "cut off"}, "", refused(ReasonFailed, "cut off", "it is tried again"), AgainSoon,
+			protocol.Event{Result: protocol.ResultPartial, Message: "cut off"}, "", refused(ReasonFailed, "cut off", "it is retried"), AgainSoon,
 		},
 		"refused": {
 			protocol.Event{Result: protocol.ResultRefused, Message: "it needs a boot"}, "",
-			refused(ReasonFailed, "it needs a boot", "it is tried again"), AgainSoon,
+			refused(ReasonFailed, "it needs a boot", "it is retried"), AgainSoon,
 		},
 		"no room": {
 			protocol.Event{Result: protocol.ResultPartial, Message: "disk full", DiskFull: true}, "", refused(ReasonFailed, "disk full", disk), AgainSoon,
 		},
 		"handed over": {
 			protocol.Event{Result: protocol.ResultHandedOver, Message: "by another process"}, "",
-			refused(ReasonFailed, "by another process", "it is tried again"), AgainSoon,
+			refused(ReasonFailed, "by another process", "it is retried"), AgainSoon,
 		},
 	} {
 		s := newScene(t)

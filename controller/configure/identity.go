@@ -245,7 +245,7 @@ func (h Host) forgetReplaced(ctx context.Context, r record.Record) error {
 func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bundle.Facts,
 	replaced record.Record) error {
 	known := replaced.IsNode(node.Name, node.UID)
-	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
+	fix := "rename the computer at " + h.Address + "; if this host left the Node behind, delete the Node"
 	if windowsnode.Decode(*node).IsReady() {
 		fix = "rename the computer at " + h.Address + "; do not delete the Node: its kubelet runs"
 	}

@@ -261,7 +261,7 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 		return refused(ReasonNameTaken, "the host would register as Node win-a, which exists and "+why, fix)
 	}
 	const (
-		rename = "rename the computer at 10.0.140.21; if the Node is what is left of this host, delete the Node"
+		rename = "rename the computer at 10.0.140.21; if this host left the Node behind, delete the Node"
 		which  = "look which of the two hosts has the address; do not delete the Node"
 	)
 	unreached := func(addresses, entry string) string {

@@ -27,7 +27,7 @@ const (
 	StateJoining State = "Joining"
 	// StateWaiting means that a person or another program has to do something first.
 	StateWaiting State = "Waiting"
-	// StateFailed means that a step failed; it is tried again.
+	// StateFailed means that a step failed; it is retried.
 	StateFailed State = "Failed"
 	// StateGone means that the inputs do not have the host.
 	StateGone State = "Gone"
@@ -143,7 +143,7 @@ func ProgressOfError(err error) Progress {
 		p.State, p.Reason, p.Again = StateWaiting, ReasonOtherRun, AgainSoon
 	case isAPIServerError(err):
 		p.State, p.Reason, p.Again = StateWaiting, ReasonAPIError, againAPI
-		p.Fix = "nothing for the host: it is tried again every few seconds; if that stays, look at the API server"
+		p.Fix = "nothing for the host: it is retried every few seconds; if that stays, look at the API server"
 	case errors.As(err, &own):
 		p.Reason, p.Fix = own.reason, own.fix
 	case errors.As(err, &refused):

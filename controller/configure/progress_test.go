@@ -63,7 +63,7 @@ func TestAnOperatorThatStopsIsNoFaultOfAHost(t *testing.T) {
 	}
 }
 
-// TestAnAPIServerThatIsNotWellIsNoFaultOfAHost: it is tried again within seconds.
+// TestAnAPIServerThatIsNotWellIsNoFaultOfAHost: it is retried within seconds.
 func TestAnAPIServerThatIsNotWellIsNoFaultOfAHost(t *testing.T) {
 	for _, err := range []error{
 		apierrors.NewInternalError(errors.New("etcd")), apierrors.NewTooManyRequests("", 1), apierrors.NewServiceUnavailable(""),

@@ -119,7 +119,7 @@ func TestAnEntryIsReplacedByAnotherOne(t *testing.T) {
 		},
 		"the Node is another one, with the old address": {
 			func(s *scene) { s.addNode("win-a", hostB, func(n *corev1.Node) { n.UID = "other" }) },
-			refused(ReasonNameTaken, other, "rename the computer at 10.0.140.21; if the Node is what is left of this host, delete the Node"), false, "",
+			refused(ReasonNameTaken, other, "rename the computer at 10.0.140.21; if this host left the Node behind, delete the Node"), false, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

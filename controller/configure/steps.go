@@ -96,10 +96,10 @@ func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	case h.State == nodestate.Joining:
 		h.Reason, h.Message, h.Fix = reasonJoining, step, ""
 	default:
-		h.Message = published.ShortenTo(h.Message, maxTried) + "; it is tried again: " + step
+		h.Message = published.ShortenTo(h.Message, maxTried) + "; it is retried: " + step
 	}
 	return h
 }
 
-// maxTried is how much of a failure is shown while the host is tried again, in bytes.
+// maxTried is how much of a failure is shown while the host is retried, in bytes.
 const maxTried = 700

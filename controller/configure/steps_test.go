@@ -55,8 +55,8 @@ func TestAHostThatJoinsSaysItsStep(t *testing.T) {
 	u.NoteStep("win-1", connecting)
 	shows("it has failed", failed, 3)
 	u.NoteStep("win-1", remote.Step{Text: "applying"})
-	failed.Message += "; it is tried again: applying"
-	shows("it is tried again", failed, 4)
+	failed.Message += "; it is retried: applying"
+	shows("it is retried", failed, 4)
 	u.EndStep("win-1")
 	u.RecordProgress("win-1", Progress{State: StateGone})
 	u.Elapsed = func() time.Duration { return 0 }

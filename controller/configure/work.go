@@ -86,7 +86,7 @@ func (u *Unjoined) withWork(h status.Host) status.Host {
 	case h.State == nodestate.Removing:
 		h.Message = text
 	default:
-		h.Message = published.ShortenTo(h.Message, maxTried) + "; it is tried again: " + text
+		h.Message = published.ShortenTo(h.Message, maxTried) + "; it is retried: " + text
 	}
 	return h
 }

@@ -61,7 +61,7 @@ func TestARemovalSaysItsStep(t *testing.T) {
 	cordoned.Message = "the host is cleaned up: removing: 7 of 40"
 	shows(cordoned)
 	u.NoteRemoval("win-1", "192.0.2.1", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "no answer", Fix: "start the host"})
-	failed := status.Host{State: nodestate.Degraded, Reason: ReasonUnreachable, Message: "no answer; it is tried again: the host is cleaned up: removing: 7 of 40", Fix: "start the host"}
+	failed := status.Host{State: nodestate.Degraded, Reason: ReasonUnreachable, Message: "no answer; it is retried: the host is cleaned up: removing: 7 of 40", Fix: "start the host"}
 	shows(failed)
 	end()
 	failed.Message = "no answer"

@@ -1,5 +1,5 @@
-// Package csr has the controller that approves certificate signing requests of hosts that the operator knows. The rules
-// are in certificates.
+// Package csr has the controller that approves certificate signing requests of known hosts. The rules are in
+// certificates.
 package csr
 
 import (

@@ -19,8 +19,7 @@ func IsAdoptionWanted(s render.Settings, annotations map[string]string) bool {
 
 // AdoptFix returns how a node of another operator is adopted.
 func AdoptFix(node string) string {
-	return "adopt it: wmco adopt " + node + ", or oc annotate node " + node + " " + published.AdoptAnnotation + "=" +
-		published.AdoptTrue + "; see docs/takeover.md"
+	return "wmco adopt " + node + " (docs/takeover.md)"
 }
 
 // explainAdoption explains what keeps a node from its wanted adoption: to ask for it again changes nothing.

@@ -28,7 +28,7 @@ func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 	recorded, elsewhere := refuses, refuses
 	recorded.Address, recorded.Node = "host.example.com", "win-a"
 	elsewhere.Address = "10.0.0.8"
-	const keeps = "another operator has joined this node, version 11.0.0; it keeps what it has, and no CA or pull secret that is rotated reaches it"
+	const keeps = "joined by another operator (version 11.0.0): no change reaches it, not even a rotated CA or pull secret"
 	const asked = "its adoption is asked for, and has not begun; until then: " + keeps
 	for _, c := range []struct {
 		name, settings, annotation string

@@ -252,7 +252,7 @@ func (f Fleet) Only(name string) (Fleet, bool) {
 }
 
 // Selected returns the fleet with the nodes that a selector of labels matches, and that are in one of the states; all
-// where there is none. Hosts that are no nodes have no labels.
+// where there is none. Hosts that are not nodes have no labels.
 func (f Fleet) Selected(selector labels.Selector, states []nodestate.State) Fleet {
 	f.Nodes = slices.DeleteFunc(slices.Clone(f.Nodes), func(r Row) bool {
 		return !selector.Matches(f.labels[r.Node]) || len(states) > 0 && !slices.Contains(states, r.State)

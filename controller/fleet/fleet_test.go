@@ -72,7 +72,7 @@ func TestStates(t *testing.T) {
 		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), nodestate.Waiting, "drains"},
 		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), nodestate.Waiting, "--payload"},
 		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), nodestate.Waiting, "reboot"},
-		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), nodestate.Degraded, "oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry=\"$(date)\""},
+		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), nodestate.Degraded, "wmco retry win-a"},
 		{"no room", &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now(), nodestate.Waiting, "free space on drive C:"},
 		{"a damaged layer", &published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: wanted}, now(), nodestate.Degraded, "the operator publishes the layer again"},
 		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), nodestate.Degraded, "correct on the host"},
@@ -146,7 +146,7 @@ func TestWhatForbidsADrain(t *testing.T) {
 	d := desired(t)
 	n := node(t, &published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle}, now())
 	const blocked = "blocked: pod shop/db-0 by PodDisruptionBudget shop/db"
-	text, err := plan.State{Claim: plan.Claim{Taken: now().Add(-time.Minute), Held: true, Blocked: blocked}}.Encode()
+	text, err := plan.State{Slot: plan.Slot{Taken: now().Add(-time.Minute), Held: true, Blocked: blocked}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

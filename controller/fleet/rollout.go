@@ -102,7 +102,7 @@ func observed(nodes []windowsnode.Node, pending bool) []plan.Node {
 			n.Wanted = n.State.Failed
 		case urgent[i] && pending: // it has what must not wait, and waits for the rest
 			n.Wanted = unknown(n.Name)
-		case claimedFirst(*n):
+		case drainsBeforePublishing(*n):
 			n.Wanted, n.Cost = unknown(n.Name), bundle.ImpactDrain
 		case pending && newest >= 0 && !n.PayloadKept && layers[i] != layers[newest] && n.Published != "" &&
 			!n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):
@@ -126,13 +126,13 @@ func rolled(n plan.Node) bool {
 	return !t.IsZero() && t.Bundle == n.Published && (t.Canary || len(n.State.Past) > 0)
 }
 
-// claimedFirst reports whether the node is drained for a bundle that is not published on it yet.
-func claimedFirst(n plan.Node) bool {
-	return !n.State.Claim.IsZero() && n.Permitted.Rank() < bundle.ImpactDrain.Rank() &&
+// drainsBeforePublishing reports whether the node is drained for a bundle that is not published on it yet.
+func drainsBeforePublishing(n plan.Node) bool {
+	return !n.State.Slot.IsZero() && n.Permitted.Rank() < bundle.ImpactDrain.Rank() &&
 		n.Report.Desired == n.Published && n.Report.State == published.StateApplied
 }
 
 // unknown stands for the digest of a bundle that only the operator knows.
 func unknown(node string) bundle.Digest {
-	return bundle.Of(fmt.Appendf(nil, "what is wanted for %s", node))
+	return bundle.Of(fmt.Appendf(nil, "wanted for %s", node))
 }

@@ -36,14 +36,14 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	switch {
 	case node.WaitsForAdoption() && !node.Report.Adopting:
 		r.State, r.Reason, r.Fix = nodestate.Waiting, ReasonWaitingForAdoption, AdoptFix(node.Name)
-		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] +
-			"; it keeps what it has, and no CA or pull secret that is rotated reaches it"
+		r.Message = "joined by another operator (version " + node.Annotations[published.VersionAnnotation] +
+			"): no change reaches it, not even a rotated CA or pull secret"
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "" && node.Report.Adopting:
 		r.State, r.Reason = nodestate.Waiting, ReasonAdopting
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
-		r.State, r.Fix = nodestate.Joining, "wait while its host joins (wmco status lists it). If it has neither a "+
+		r.State, r.Fix = nodestate.Joining, "wait while its host joins (wmco status lists it); if it has neither a "+
 			"Machine nor an entry in windows-instances, add the entry again, or delete the Node"
 		r.Message = "no bundle is published for this node"
 		return r

@@ -1,4 +1,4 @@
-// Package gather reads the objects of a cluster, live or from files, and turns them into the plain inputs of render.
+// Package gather reads a cluster, live or from files, and returns the plain inputs of render.
 //
 //	objects.Reader (cluster, folder, must-gather, stdin) --Read--> documents --decode--> render.Cluster, render.Node
 //

@@ -1,5 +1,4 @@
-// Package hostkeys has the controller that removes the records and host keys of hosts that are no longer in the
-// cluster.
+// Package hostkeys has the controller that removes records and host keys of removed hosts.
 package hostkeys
 
 import (

@@ -166,7 +166,7 @@ func (e *OtherRunError) Error() string { return "another run is changing the hos
 
 // Fix returns what to do.
 func (e *OtherRunError) Fix() string {
-	return "wait for its end, after which the host is tried again; if it does not end, end its process on the host"
+	return "wait for its end, after which the host is retried; if it does not end, end its process on the host"
 }
 
 // unlessLocked returns an *OtherRunError where another run has the host locked.

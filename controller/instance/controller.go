@@ -1,4 +1,4 @@
-// Package instance has the controller that makes the hosts of windows-instances nodes.
+// Package instance has the controller that joins the hosts of windows-instances.
 package instance
 
 import (

@@ -1,4 +1,4 @@
-// Package keys judges the private key with which the operator logs in to Windows hosts, and makes what follows from it.
+// Package keys checks the SSH private key of the operator, and derives its public key and hashes.
 //
 //	Secret cloud-private-key --ReadSecret--> Key, or findings
 //	Key --> user data of new Machines (UserDataSecrets), annotations of Nodes (PublicKeyHash, controller/keys/username)

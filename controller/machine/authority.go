@@ -37,7 +37,7 @@ func (m *Machines) findAuthority(ctx context.Context, machine *machinev1beta1.Ma
 	case machinev1beta1.MachineAuthorityClusterAPI:
 		return m.findOriginal(ctx, machine)
 	case machinev1beta1.MachineAuthorityMigrating:
-		return nil, "it is being moved to another API (status.authoritativeAPI is Migrating); it is tried again", nil
+		return nil, "it is being moved to another API (status.authoritativeAPI is Migrating); it is retried", nil
 	}
 	return nil, fmt.Sprintf("this operator does not know the API %q of its status.authoritativeAPI; fix: %s",
 		machine.Status.AuthoritativeAPI, configure.FixByDeletion(machine)), nil

@@ -1,5 +1,4 @@
-// Package machine has the controller that makes the hosts of Machines nodes, and replaces Machines whose host cannot
-// join.
+// Package machine has the controller that joins the hosts of Machines, and replaces Machines that cannot join.
 //
 //	Machine, Node --> configure.Joiner --> conditions and Events; a Machine that refuses the login --> deleted, with limits
 package machine

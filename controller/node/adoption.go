@@ -42,8 +42,8 @@ const (
 // adopter adopts the nodes of another operator.
 type adopter struct {
 	joiner *configure.Joiner
-	// told returns what this operator has told a Node.
-	told windowsnode.DesiredReader
+	// readDesired returns the desired state of a Node that this operator has signed.
+	readDesired windowsnode.DesiredReader
 	// upgrader copies executables that hosts lack.
 	upgrader *upgrader
 	clock    clock.Clock
@@ -64,8 +64,8 @@ func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node,
 	if !h.IsAdoptionWanted(node.Node) && node.Annotations[published.DesiredAnnotation] == "" {
 		return reconcile.Result{}, ad.withdrawAdoption(ctx, node, r)
 	}
-	told, toldErr := ad.told(node)
-	if toldErr == nil && hasRolledBack(node, told) {
+	signed, signedErr := ad.readDesired(node)
+	if signedErr == nil && hasRolledBack(node, signed) {
 		return reconcile.Result{}, nil // another bundle, or a person who asks for another try, changes the Node
 	}
 	seenFor := ad.compared.SeenFor(node.Name, comparedBy(node.Annotations), ad.joiner.Elapsed())
@@ -89,18 +89,18 @@ func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node,
 		Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen),
 		Retry: node.Annotations[published.RetryAnnotation],
 	}
-	if toldErr == nil { // what an operator with other executables has published stays until these are there
+	if signedErr == nil { // what an operator with other executables has published stays until these are there
 		if staged, err := ad.upgrader.stageMissing(ctx, node, seen); err != nil || !staged {
 			return ad.delayAdoption(node, err)
 		}
 	}
-	if toldErr != nil || told.Bundle != seen.Bundle {
+	if signedErr != nil || signed.Bundle != seen.Bundle {
 		// the bundle rendered from these facts is published next
 		return reconcile.Result{}, ad.writeReport(ctx, node, report)
 	}
-	report.Desired = told.Bundle
-	if ad.mayBegin(node, told, &report) {
-		return ad.applyAdoption(ctx, h, node, adoption{w, told, report, r})
+	report.Desired = signed.Bundle
+	if ad.mayBegin(node, signed, &report) {
+		return ad.applyAdoption(ctx, h, node, adoption{w, signed, report, r})
 	}
 	return reconcile.Result{}, ad.writeReport(ctx, node, report)
 }
@@ -119,9 +119,9 @@ func comparedBy(annotations map[string]string) string {
 func hasOwnAgent(node windowsnode.Node) bool { return node.ReportError == nil && !node.Report.Adopting }
 
 // hasRolledBack reports whether the host has rolled back its published bundle, and no retry is asked for.
-func hasRolledBack(node windowsnode.Node, told published.Desired) bool {
+func hasRolledBack(node windowsnode.Node, signed published.Desired) bool {
 	has := node.Report
-	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle &&
+	return has.State == published.StateRolledBack && has.Adopting && has.Desired == signed.Bundle &&
 		has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
 }
 
@@ -138,25 +138,25 @@ func describeAdoption(o protocol.Observation) string {
 }
 
 // mayBegin reports whether the rollout permits what the plan needs, as the node agent does. The report has the cause.
-func (ad *adopter) mayBegin(node windowsnode.Node, told published.Desired, report *published.Report) bool {
+func (ad *adopter) mayBegin(node windowsnode.Node, signed published.Desired, report *published.Report) bool {
 	report.State = published.StateNeedsPermission
 	switch {
-	case report.Impact.Rank() > told.MaxImpact.Rank(), node.IsPaused():
+	case report.Impact.Rank() > signed.MaxImpact.Rank(), node.IsPaused():
 		return false
-	case told.MaxImpact.Rank() < bundle.ImpactDrain.Rank():
+	case signed.MaxImpact.Rank() < bundle.ImpactDrain.Rank():
 		return true
 	}
 	// A permission to drain is for the turn in which the node has its place, and is still cordoned.
-	limit := time.Duration(told.PermitFor) * time.Second
+	limit := time.Duration(signed.PermitFor) * time.Second
 	report.Expired = limit > 0 && ad.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation],
 		ad.joiner.Elapsed()) > limit
-	return !report.Expired && node.Rollout.Claim.Held && node.Spec.Unschedulable
+	return !report.Expired && node.Rollout.Slot.Held && node.Spec.Unschedulable
 }
 
 // adoption is one that is applied.
 type adoption struct {
 	hosts.Wish
-	told   published.Desired
+	signed published.Desired
 	report published.Report
 	record record.Record
 }
@@ -169,7 +169,7 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 		return reconcile.Result{}, err
 	}
 	ad.compared.ForgetHost(node.Name)
-	a.MaxImpact, a.Reboot = a.told.MaxImpact, a.told.MaxImpact == bundle.ImpactReboot
+	a.MaxImpact, a.Reboot = a.signed.MaxImpact, a.signed.MaxImpact == bundle.ImpactReboot
 	a.Confirmation = newAdoptedKubelet(ad.joiner.Login.Live, node.Name, ad.clock)
 	outcome, err := ad.joiner.Hosts.ApplyBundle(ctx, a.Wish)
 	if err != nil {
@@ -192,7 +192,7 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 			a.report.Cause = published.CauseService
 		}
 		ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted,
-			actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
+			actionAdopt+" "+a.signed.Bundle.Short(), a.report.Message)
 	default: // it boots, another run has it, or the plan has changed: it is compared again
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
@@ -294,6 +294,6 @@ func (ad *adopter) delayAdoption(node windowsnode.Node, err error) (reconcile.Re
 	ad.log.Info("adopting a node", "node", node.Name, "error", err, "fix", remote.SuggestFix(err))
 	ad.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
 	ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason,
-		p.DisplayText()+"; it is tried again")
+		p.DisplayText()+"; it is retried")
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }

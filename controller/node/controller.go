@@ -1,5 +1,5 @@
-// Package node has the controller of the Windows Nodes that the operator has recorded: it copies executables, repairs a
-// silent node agent, lets a host join again, and removes instances, one step at each call.
+// Package node has the controller of recorded Windows Nodes: it copies executables, repairs a silent node agent, lets a
+// host join again, and removes instances, one step at each call.
 package node
 
 import (
@@ -51,8 +51,8 @@ type Options struct {
 	APITime func(context.Context) (time.Time, error)
 	// Machines replaces Machines whose hosts refuse the key, where that is asked for.
 	Machines MachineReplacer
-	// Told returns what this operator has told a Node.
-	Told windowsnode.DesiredReader
+	// ReadDesired returns the desired state of a Node that this operator has signed.
+	ReadDesired windowsnode.DesiredReader
 }
 
 // Nodes does for Nodes, over SSH, what their agents cannot do. Each job is a type of its own; Reconcile decides which one
@@ -77,7 +77,7 @@ func New(o Options) *Nodes {
 	n := &Nodes{
 		joiner: o.Joiner, decoded: o.Decoded, events: recorder, log: o.Log,
 		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: recorder, log: o.Log},
-		adopter:  adopter{joiner: o.Joiner, told: o.Told, clock: o.Clock, events: recorder, log: o.Log},
+		adopter:  adopter{joiner: o.Joiner, readDesired: o.ReadDesired, clock: o.Clock, events: recorder, log: o.Log},
 		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: recorder, log: o.Log},
 		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log},
 		logins: loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines,
@@ -175,12 +175,12 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
-		n.remover.tellUnconfirmed(ctx, node, r, why)
+		n.remover.reportUnconfirmed(ctx, node, r, why)
 	case removed && r.Adopting && node.Annotations[RemoveAnnotation] != removeForce:
 		return n.keepUnadopted(ctx, node, r)
 	case removed:
 		p, err := n.remover.continueRemoval(ctx, node, r)
-		n.remover.tellRemoval(ctx, node, r, p)
+		n.remover.reportRemoval(ctx, node, r, p)
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	default:
 		n.joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
@@ -288,6 +288,6 @@ func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.R
 			" again, and remove it when wmco status shows the node as Updated; or, if the host no longer exists, oc " +
 			"annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
 	}
-	n.remover.tellRemoval(ctx, node, r, p)
+	n.remover.reportRemoval(ctx, node, r, p)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }

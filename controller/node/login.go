@@ -150,7 +150,7 @@ func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.No
 		return next, nil
 	}
 	err = h.ConfirmLogin(ctx, node.Name)
-	return lc.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "",
+	return lc.reportLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "",
 		count: count, next: next}, err), nil
 }
 
@@ -162,7 +162,7 @@ type loginAttempt struct {
 	// hasKey is true once the node agent has reported the bundle with the key; isKnown is true if it is known which key
 	// the host accepts.
 	hasKey, isKnown bool
-	// count is how often it was tried, next when it is tried again.
+	// count is how often it was tried, next when it is retried.
 	count int
 	next  time.Duration
 }
@@ -185,9 +185,9 @@ func (lc *loginConfirmer) hasRenderedBundle(h configure.Host, node windowsnode.N
 	return err == nil && len(list) > 0 && list[0].Bundle.Digest == row.Applied, err
 }
 
-// tellLogin reports how a login ended. A first failure is not reported: it is tried again at once. It
+// reportLogin reports how a login ended. A first failure is not reported: it is retried at once. It
 // returns when to look again.
-func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
+func (lc *loginConfirmer) reportLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
 	node, h := a.node, a.host
 	if err == nil {
 		lc.log.Info("the host accepts the operator's key", "node", node.Name)

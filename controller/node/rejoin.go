@@ -212,7 +212,7 @@ func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
 	}
 	tooLarge, err := re.joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))
 	if err != nil {
-		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
+		return configure.Progress{}, fmt.Errorf("saving labels and annotations of Node %s: %w", node.Name, err)
 	}
 	err = re.joiner.Client.Delete(ctx, &node,
 		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})

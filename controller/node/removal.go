@@ -162,8 +162,8 @@ func (rm *remover) forgetRemoval(ctx context.Context, node *corev1.Node, r recor
 	return nil
 }
 
-// tellUnconfirmed reports that a removal waits for a person.
-func (rm *remover) tellUnconfirmed(ctx context.Context, node *corev1.Node, r record.Record, why string) {
+// reportUnconfirmed reports that a removal waits for a person.
+func (rm *remover) reportUnconfirmed(ctx context.Context, node *corev1.Node, r record.Record, why string) {
 	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, configure.ReasonNotConfirmed,
 		actionRemove, why})
 	message, fix, _ := strings.Cut(why, "; fix: ")
@@ -172,8 +172,8 @@ func (rm *remover) tellUnconfirmed(ctx context.Context, node *corev1.Node, r rec
 			Message: message, Fix: fix})
 }
 
-// tellRemoval reports how far a removal is.
-func (rm *remover) tellRemoval(ctx context.Context, node *corev1.Node, r record.Record, p configure.Progress) {
+// reportRemoval reports how far a removal is.
+func (rm *remover) reportRemoval(ctx context.Context, node *corev1.Node, r record.Record, p configure.Progress) {
 	e := removalEvent{corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText()}
 	switch {
 	case p.Finished && p.Err != nil:

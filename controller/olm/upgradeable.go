@@ -116,7 +116,7 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 		return "joins"
 	case n.Life() == windowsnode.LifeRemoving:
 		return "is removed"
-	case n.Rollout.Claim.Held:
+	case n.Rollout.Slot.Held:
 		return "is being updated by the rollout"
 	case row.State == nodestate.Updating:
 		return "applies its bundle"

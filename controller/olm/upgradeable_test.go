@@ -79,7 +79,7 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	}
 	claims := func(held bool) func(*corev1.Node, *published.Report, *plan.State) {
 		return func(_ *corev1.Node, _ *published.Report, s *plan.State) {
-			s.Claim = plan.Claim{Taken: now, Held: held}
+			s.Slot = plan.Slot{Taken: now, Held: held}
 		}
 	}
 	canary := func(confirmed, failed bool) func(*corev1.Node, *published.Report, *plan.State) {

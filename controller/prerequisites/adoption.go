@@ -69,11 +69,10 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	text := strings.Join(parts, "; ")
 	if len(asked) > 0 {
 		slices.Sort(asked)
-		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status shows what keeps a node from it)"
+		text += "; requested and not begun: " + firstNames(asked) + " (wmco status shows the cause)"
 	}
 	if len(waiting) > len(asked) {
-		text += "; fix: adopt one with wmco adopt NAME, or oc annotate node NAME " + published.AdoptAnnotation + "=" +
-			published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
+		text += "; fix: wmco adopt NAME, or the setting adoption: Rollout for all (docs/takeover.md)"
 	}
 	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption,
 		Message: published.Shorten(text)}, nil

@@ -16,7 +16,7 @@ import (
 
 // TestWhatIsAskedForIsNotAdvised: who has asked for an adoption, or set that all are adopted, is not told to do so.
 func TestWhatIsAskedForIsNotAdvised(t *testing.T) {
-	const one, all, asked = "fix: adopt one with", "or all with the setting adoption: Rollout", "asked for, and not begun: "
+	const one, all, asked = "fix: wmco adopt NAME", "the setting adoption: Rollout", "requested and not begun: "
 	for _, c := range []struct {
 		name     string
 		adoption render.AdoptionMode

@@ -1,5 +1,4 @@
-// Package prerequisites has the controller that reports what the cluster lacks for hosts to join, and adds what the
-// operator may.
+// Package prerequisites has the controller that checks whether hosts can join, and applies what the operator may.
 package prerequisites
 
 import (
@@ -72,12 +71,12 @@ func (c *Cluster) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return err
 	}
-	again := changed.QueueSource(func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], tellAfter) })
+	again := changed.QueueSource(func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], reportDelay) })
 	return errors.Join(added.Watch(base.AtStart()), added.Watch(again))
 }
 
-// tellAfter gathers hosts whose state changes at about the same time, before they are reported.
-const tellAfter = time.Second
+// reportDelay gathers hosts whose state changes at about the same time, before they are reported.
+const reportDelay = time.Second
 
 // Reconcile judges the cluster.
 func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {

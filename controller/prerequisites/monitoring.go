@@ -37,8 +37,8 @@ func monitoringCondition(ctx context.Context, live client.Reader, namespace stri
 	if namespace != gather.OperatorNamespace {
 		return metav1.Condition{
 			Type: NamespaceMonitored, Status: metav1.ConditionFalse, Reason: ReasonOtherNamespace,
-			Message: fmt.Sprintf("the operator is installed in namespace %s, and what is shipped for Prometheus "+
-				"names %s: Windows nodes have neither graphs nor alerts; fix: install it in %[2]s, or write %[1]s "+
+			Message: fmt.Sprintf("the operator is installed in namespace %s, and the objects for Prometheus "+
+				"name %s: Windows nodes have neither graphs nor alerts; fix: install it in %[2]s, or write %[1]s "+
 				"into the serverName, namespaceSelector and namespace of its ServiceMonitors and rules", namespace,
 				gather.OperatorNamespace),
 		}, nil

@@ -13,7 +13,7 @@ import (
 
 // clockSkews returns the nodes whose clocks differ, and then the hosts that have no Node yet: of those that have one,
 // the node agent knows better.
-func (t *teller) clockSkews(nodes map[string]windowsnode.Node, r rendering) []heartbeat.Skew {
+func (t *statusReporter) clockSkews(nodes map[string]windowsnode.Node, r rendering) []heartbeat.Skew {
 	list := t.heartbeats.ClockSkews()
 	if t.hostClocks == nil {
 		return list

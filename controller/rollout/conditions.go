@@ -38,9 +38,9 @@ const maxNodeEvents = 20
 // nodes report, each call has other counts.
 const StatusPause = 3 * time.Second
 
-// teller reports how publication and rollout go: in the WindowsNodesStatus, and in Events on the operator's Deployment and
+// statusReporter reports how publication and rollout go: in the WindowsNodesStatus, and in Events on the operator's Deployment and
 // on Nodes.
-type teller struct {
+type statusReporter struct {
 	writer     *status.Writer
 	deployment *corev1.ObjectReference
 	// nodes returns the Windows Nodes by name.
@@ -88,11 +88,11 @@ func findingSentence(f bundle.Finding) string {
 }
 
 // reportOutcome reports an outcome. It returns when to call it again for the rest, 0 if all is reported.
-func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, error) {
+func (t *statusReporter) reportOutcome(ctx context.Context, o outcome) (time.Duration, error) {
 	if o.fresh {
 		t.sendEvents(o.rendering)
 	}
-	t.sayDamaged(o.damaged)
+	t.reportDamaged(o.damaged)
 	nodes, err := t.nodes(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("counting Windows nodes: %w", err)
@@ -134,7 +134,7 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 		}
 	}
 	before, rest := t.lastStatus, time.Duration(0)
-	if wait := t.untilSteps(); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
+	if wait := t.stepsDelay(); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
 		if !o.fresh {
 			return wait, nil
 		}
@@ -155,10 +155,10 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 }
 
 // writeStatus writes the status, if the cluster serves the kind.
-func (t *teller) writeStatus(ctx context.Context, s status.Status) error {
+func (t *statusReporter) writeStatus(ctx context.Context, s status.Status) error {
 	switch err := t.writer.WriteStatus(ctx, s); {
 	case meta.IsNoMatchError(err):
-		t.sayUnserved()
+		t.reportUnserved()
 	case err != nil:
 		return err
 	default:
@@ -173,8 +173,8 @@ func sameReason(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 }
 
-// sayUnserved reports once that there is no status.
-func (t *teller) sayUnserved() {
+// reportUnserved reports once that there is no status.
+func (t *statusReporter) reportUnserved() {
 	if t.unserved {
 		return
 	}
@@ -185,8 +185,8 @@ func (t *teller) sayUnserved() {
 	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
 }
 
-// sayDamaged names Secrets that did not match the published layer. Nodes report the same of a layer that they cannot use.
-func (t *teller) sayDamaged(secrets []string) {
+// reportDamaged names Secrets that did not match the published layer. Nodes report the same of a layer that they cannot use.
+func (t *statusReporter) reportDamaged(secrets []string) {
 	for _, name := range secrets {
 		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
 		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventLayerReplaced, "Replace "+name,
@@ -196,7 +196,7 @@ func (t *teller) sayDamaged(secrets []string) {
 }
 
 // sendEvents sends the Events of a rendering.
-func (t *teller) sendEvents(r rendering) {
+func (t *statusReporter) sendEvents(r rendering) {
 	if len(r.blocking) > 0 {
 		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s",
 			published.Shorten(refusalReason(r.blocking)))
@@ -220,7 +220,7 @@ func (t *teller) sendEvents(r rendering) {
 
 // sendWarnings sends an Event for each warning that the last rendering did not have. Events with the same reason and
 // action are one for client-go, which keeps the first message.
-func (t *teller) sendWarnings(findings bundle.Findings) {
+func (t *statusReporter) sendWarnings(findings bundle.Findings) {
 	now := map[string]bool{}
 	for _, f := range findings {
 		text := findingSentence(f)
@@ -269,7 +269,7 @@ func outcomeConditions(o outcome) []metav1.Condition {
 	}
 	if o.err != nil {
 		done.Status, done.Reason = metav1.ConditionFalse, status.ReasonPublishFailed
-		done.Message = published.Shorten("it is tried again: " + o.err.Error())
+		done.Message = published.Shorten("it is retried: " + o.err.Error())
 	}
 	return []metav1.Condition{accepted, done, rolloutCondition(o)}
 }
@@ -340,13 +340,13 @@ func rolloutCondition(o outcome) metav1.Condition {
 	}
 	if err := errors.Join(o.rollErr, o.rollout.Failed); err != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed,
-			published.Shorten("it is tried again: "+err.Error())
+			published.Shorten("it is retried: "+err.Error())
 	}
 	return c
 }
 
 // countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
-func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
+func (t *statusReporter) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
 	t.heartbeats.RetainNodes(nodes)
 	var hosts []status.Host
 	listed := map[string]bool{}

@@ -53,7 +53,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	})
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	reporter := &teller{
+	reporter := &statusReporter{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{},
 		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
@@ -111,7 +111,7 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 				return err
 			},
 		})
-		reporter := &teller{
+		reporter := &statusReporter{
 			writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: time.Now}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: time.Now, try: base.NewPauses(logr.Discard()).Try,
 			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{})),
 		}
@@ -165,9 +165,9 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 // TestADamagedLayerIsSaid with the name of its Secret, also while the rest of the status waits for its pause.
 func TestADamagedLayerIsSaid(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	reporter := &teller{writer: &status.Writer{Namespace: "windows"}, deployment: &corev1.ObjectReference{Namespace: "windows"}, events: recorder, log: logr.Discard()}
-	reporter.sayDamaged(nil)
-	reporter.sayDamaged([]string{"windows-layer-0-1of1"})
+	reporter := &statusReporter{writer: &status.Writer{Namespace: "windows"}, deployment: &corev1.ObjectReference{Namespace: "windows"}, events: recorder, log: logr.Discard()}
+	reporter.reportDamaged(nil)
+	reporter.reportDamaged([]string{"windows-layer-0-1of1"})
 	select {
 	case got := <-recorder.Events:
 		if !strings.Contains(got, "Warning LayerReplaced Secret windows-layer-0-1of1 was damaged") || !strings.Contains(got, "fix: see in the audit log who writes Secrets of namespace windows") {
@@ -243,7 +243,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	})
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	reporter := &teller{
+	reporter := &statusReporter{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
@@ -278,7 +278,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	})
 	clock := func() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
 	try := func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }
-	reporter := &teller{
+	reporter := &statusReporter{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
@@ -297,7 +297,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 
 // TestClocksOfHostsThatHaveNoNodeYet are reported too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
 func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
-	reporter := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{}))}
+	reporter := &statusReporter{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{}))}
 	nodes := map[string]windowsnode.Node{"win-1": {}}
 	r := rendering{addresses: map[string]string{"win-1": "192.0.2.1", "": "192.0.2.2"}}
 	if got := reporter.clockSkews(nodes, r); len(got) > 0 {

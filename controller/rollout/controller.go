@@ -185,12 +185,12 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	}
 	log := c.Log.WithName("rollout")
 	r := &renderer{
-		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired),
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, readDesired: windowsnode.VerifyWith(c.Keys.OpenDesired),
 		unjoined: c.Unjoined, login: c.Login, executables: c.Executables, servers: c.Servers,
-		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
+		keeper: &keeper{cache: executor.Layers, readDesired: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		layers: executor.Layers, now: m.Clock().Now, log: log, count: renders,
 	}
-	reporter := &teller{
+	reporter := &statusReporter{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace,
 			Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log,
@@ -201,7 +201,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	return &publisher{
 		inputs: &debouncer{now: m.Clock().Now, settle: settle}, pauses: pauses, now: m.Clock().Now, log: log,
 		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps,
-		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: reporter.reportOutcome,
+		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), report: reporter.reportOutcome,
 	}, nil
 }
 
@@ -225,19 +225,19 @@ type publisher struct {
 	pauses *base.Pauses
 	now    func() time.Time
 	log    logr.Logger
-	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next
-	// steps of the rollout, and tell reports how it went where people look; it returns when it has to report more.
+	// render reads the inputs and renders all nodes, publish writes the layers, roll executes the next steps of the
+	// rollout, and report writes status and Events; it returns the delay until the next report.
 	render  func(context.Context) (rendering, error)
 	publish func(context.Context, []layers.Wanted) (layers.Changes, error)
 	roll    func(context.Context, steps.Rendered) (steps.Result, error)
-	tell    func(context.Context, outcome) (time.Duration, error)
+	report  func(context.Context, outcome) (time.Duration, error)
 	// removeConfirmations removes from Nodes the confirmations that nothing waits for. It returns those of which it
 	// could not.
 	removeConfirmations func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
-	// told is the last outcome, while its rendering is kept.
-	told *outcome
+	// last is the last outcome, while its rendering is kept.
+	last *outcome
 	// used are the Nodes whose confirmations nothing waits for.
 	used []windowsnode.Node
 	// compared is when the nodes were last compared with their wanted bundles, comparedNodes how many there were.
@@ -247,7 +247,7 @@ type publisher struct {
 	urgent []layers.Wanted
 }
 
-// outcome is what a call of Reconcile has to say. Fresh reports whether the inputs were rendered by this call.
+// outcome is the result of a call of Reconcile. Fresh reports whether the inputs were rendered by this call.
 type outcome struct {
 	rendering
 	fresh bool
@@ -264,7 +264,7 @@ type outcome struct {
 // nothing was done; failures of single layers or Nodes are in the status, and are retried.
 func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req == stepsOfHosts {
-		return p.tellSteps(ctx)
+		return p.reportSteps(ctx)
 	}
 	if wait := p.inputs.untilSettled(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -275,7 +275,7 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	}
 	p.pauses.BeginPass()
 	if fresh {
-		p.kept, p.told = nil, nil
+		p.kept, p.last = nil, nil
 		r, err := p.render(ctx)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -285,43 +285,43 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if len(p.used) > 0 {
 		p.used = p.removeConfirmations(ctx, p.used)
 	}
-	did := p.publishAndRoll(ctx)
-	p.compared, p.comparedNodes = p.now(), len(did.rollout.Nodes)
-	did.rendering, did.fresh = *p.kept, fresh
-	rest, untold := p.tell(ctx, did)
-	did.fresh, did.damaged = false, nil
-	p.told = &did
-	if err := errors.Join(unlessSome(did.err), did.rollErr); err != nil {
+	now := p.publishAndRoll(ctx)
+	p.compared, p.comparedNodes = p.now(), len(now.rollout.Nodes)
+	now.rendering, now.fresh = *p.kept, fresh
+	delay, reportErr := p.report(ctx, now)
+	now.fresh, now.damaged = false, nil
+	p.last = &now
+	if err := errors.Join(ignorePartial(now.err), now.rollErr); err != nil {
 		return reconcile.Result{}, err
 	}
-	if untold != nil { // which keeps nothing else waiting
-		p.log.Error(untold, "saying how it goes")
-		rest = recount
+	if reportErr != nil { // it delays nothing else
+		p.log.Error(reportErr, "reporting the status")
+		delay = recount
 	}
-	again := max(p.kept.validFor()-p.now().Sub(p.kept.at), 0)
-	for _, sooner := range []time.Duration{did.rollout.Again, rest, p.pauses.NextTry()} {
+	requeueAfter := max(p.kept.validFor()-p.now().Sub(p.kept.at), 0)
+	for _, sooner := range []time.Duration{now.rollout.Again, delay, p.pauses.NextTry()} {
 		if sooner > 0 {
-			again = min(again, sooner)
+			requeueAfter = min(requeueAfter, sooner)
 		}
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: requeueAfter}, nil
 }
 
-// tellSteps reports how far hosts are that join. Nothing else has changed.
-func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
-	if p.told == nil { // the next rendering reports it
+// reportSteps reports the progress of hosts that join. Nothing else has changed.
+func (p *publisher) reportSteps(ctx context.Context) (reconcile.Result, error) {
+	if p.last == nil { // the next rendering reports it
 		return reconcile.Result{}, nil
 	}
 	p.pauses.BeginPass()
-	rest, err := p.tell(ctx, *p.told)
+	delay, err := p.report(ctx, *p.last)
 	if err != nil {
 		p.log.Error(err, "writing the progress of hosts")
-		rest = recount
+		delay = recount
 	}
-	if next := p.pauses.NextTry(); next > 0 && (rest == 0 || next < rest) {
-		rest = next
+	if next := p.pauses.NextTry(); next > 0 && (delay == 0 || next < delay) {
+		delay = next
 	}
-	return reconcile.Result{RequeueAfter: rest}, nil
+	return reconcile.Result{RequeueAfter: delay}, nil
 }
 
 // publishAndRoll publishes the layers, and makes the next steps of the rollout.
@@ -329,12 +329,12 @@ func (p *publisher) publishAndRoll(ctx context.Context) outcome {
 	changes, err := p.publish(ctx, p.kept.wantedLayers(p.urgent))
 	result, rollErr := p.roll(ctx, p.kept.rolloutInput(err, p.urgent))
 	// urgent layers are made for the layers of nodes, so they are known only now
-	if len(result.Unready) > 0 && unlessSome(err) == nil {
+	if len(result.Unready) > 0 && ignorePartial(err) == nil {
 		urgent := slices.Concat(p.urgent, result.Unready)
 		more, failed := p.publish(ctx, p.kept.wantedLayers(urgent))
 		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...),
 			append(changes.Damaged, more.Damaged...), failed
-		if unlessSome(err) == nil {
+		if ignorePartial(err) == nil {
 			result, rollErr = p.roll(ctx, p.kept.rolloutInput(err, urgent))
 		}
 	}
@@ -348,8 +348,8 @@ func (p *publisher) publishAndRoll(ctx context.Context) outcome {
 	return outcome{err: err, rollout: result, rollErr: rollErr, damaged: changes.Damaged}
 }
 
-// unlessSome returns an error of publish that is about all layers; nil if it is about some, whose pauses are their own.
-func unlessSome(err error) error {
+// ignorePartial returns an error of publish that is about all layers; nil if it is about some, whose pauses are their own.
+func ignorePartial(err error) error {
 	if errors.As(err, new(*layers.UnwrittenError)) {
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestUrgentLayersStayWanted(t *testing.T) {
 			ready = append(ready, r.Ready[urgent])
 			return result, nil
 		},
-		tell:                func(context.Context, outcome) (time.Duration, error) { return 0, nil },
+		report:              func(context.Context, outcome) (time.Duration, error) { return 0, nil },
 		removeConfirmations: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
 	}
 	for range 4 {
@@ -100,7 +100,7 @@ func TestWhatFailsForOneNodeKeepsNoOtherWaiting(t *testing.T) {
 				held = []bool{r.Held != nil && r.Held(good), r.Held != nil && r.Held(bad)}
 				return steps.Result{Again: due, Failed: pauses.Try(ctx, "Node win-1", func(context.Context) error { return tt.node })}, nil
 			},
-			tell: func(ctx context.Context, _ outcome) (time.Duration, error) {
+			report: func(ctx context.Context, _ outcome) (time.Duration, error) {
 				_ = pauses.Try(ctx, "status", func(context.Context) error { return tt.status })
 				return 0, tt.untold
 			},
@@ -129,7 +129,7 @@ func TestAConfirmationThatCannotBeRemovedKeepsNothingWaiting(t *testing.T) {
 		},
 		publish: func(context.Context, []layers.Wanted) (layers.Changes, error) { return layers.Changes{}, nil },
 		roll:    func(context.Context, steps.Rendered) (steps.Result, error) { rolled++; return steps.Result{}, nil },
-		tell:    func(context.Context, outcome) (time.Duration, error) { return 0, nil },
+		report:  func(context.Context, outcome) (time.Duration, error) { return 0, nil },
 		removeConfirmations: func(_ context.Context, nodes []windowsnode.Node) []windowsnode.Node {
 			removed = append(removed, len(nodes))
 			return nodes[:max(0, 2-len(removed))] // the first try fails

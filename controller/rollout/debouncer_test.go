@@ -61,7 +61,7 @@ func work(t *testing.T) *working {
 			}
 			return w.roll(ctx, r)
 		},
-		tell: func(ctx context.Context, o outcome) (time.Duration, error) {
+		report: func(ctx context.Context, o outcome) (time.Duration, error) {
 			if w.tell == nil {
 				return 0, nil
 			}

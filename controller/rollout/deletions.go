@@ -40,7 +40,7 @@ func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) d
 
 // publishedInputs returns the guarded inputs of the bundle that is published on a Node.
 func (r *renderer) publishedInputs(n windowsnode.Node) []published.Input {
-	return deletions.InputsOfPublished(r.told, n)
+	return deletions.InputsOfPublished(r.readDesired, n)
 }
 
 // asJoinedHosts returns the hosts as their bundles are rendered.
@@ -90,7 +90,7 @@ func inputsConfirmed(r rendering) metav1.Condition {
 // inputsClean lists the findings about the inputs that are warnings. Nothing waits for that.
 func inputsClean(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings,
-		Message: "no finding about the inputs is a warning that is not accepted"}
+		Message: "no warnings, except accepted ones"}
 	if len(r.warnings) == 0 {
 		return c
 	}
@@ -118,7 +118,7 @@ func warningsOf(findings bundle.Findings) bundle.Findings {
 }
 
 // removeConfirmations returns what removes confirmations from Nodes, as they were read: one that is given since stays.
-// It returns the Nodes for which that is tried again.
+// It returns the Nodes for which that is retried.
 func removeConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context,
 	[]windowsnode.Node) []windowsnode.Node {
 	return func(ctx context.Context, nodes []windowsnode.Node) (left []windowsnode.Node) {

@@ -1,5 +1,5 @@
-// Package rollout brings rendered bundles to the nodes: it renders when inputs have changed, publishes layers, has the
-// steps of the rollout made, and reports how it goes.
+// Package rollout brings rendered bundles to the nodes: it renders changed inputs, publishes layers, executes the steps of
+// the rollout, and reports its status.
 //
 //	inputs --rendering--> bundles --layers--> Secrets --steps (plan decides)--> Nodes --conditions--> WindowsNodesStatus, Events
 package rollout

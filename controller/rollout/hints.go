@@ -26,10 +26,10 @@ func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnstable
-	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes again and again: " +
+	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes repeatedly: " +
 		bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
-		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: " +
-		"wmco reboot NAME, or oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
+		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or run " +
+		"wmco reboot NAME)")
 	return c
 }
 
@@ -79,7 +79,7 @@ func imagesReachable(nodes map[string]windowsnode.Node) metav1.Condition {
 // windowsRebooted lists the nodes that Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
 	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot,
-		Message: "no Windows is known to wait for a boot"}
+		Message: "no node has a pending reboot of Windows"}
 	if mode == render.WindowsRebootsIgnore {
 		c.Message = "boots that Windows waits for are ignored, as the setting windowsReboots asks"
 		return c
@@ -95,8 +95,7 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	}
 	slices.Sort(waiting)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonRebootPending
-	fix := "the operator drains and boots a node after wmco reboot NAME, or oc annotate node NAME --overwrite " +
-		published.RebootAnnotation + "=$(date +%s)"
+	fix := "wmco reboot NAME"
 	if mode == render.WindowsRebootsCoordinate {
 		fix = "nothing: the operator drains and reboots them within the limits of rollout, once for each need; wmco status NODE shows when"
 	}

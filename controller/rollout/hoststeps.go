@@ -12,8 +12,8 @@ import (
 // steps.
 const StepPause = 5 * time.Second
 
-// untilSteps is how long the messages of hosts are left as they are in the cluster.
-func (t *teller) untilSteps() time.Duration { return t.stepped.Add(StepPause).Sub(t.now()) }
+// stepsDelay is how long the messages of hosts are left as they are in the cluster.
+func (t *statusReporter) stepsDelay() time.Duration { return t.stepped.Add(StepPause).Sub(t.now()) }
 
 // sameHost reports whether two rows of a host are equal.
 func sameHost(a, b status.Host) bool { return reflect.DeepEqual(a, b) }

@@ -19,9 +19,9 @@ import (
 // changes that need no executables (render.Keep). So a mirror change reaches a host to which no executables can be copied.
 type keeper struct {
 	cache *layers.Cache
-	// told returns what this operator has told a Node. What others have written there is ignored.
-	told windowsnode.DesiredReader
-	log  logr.Logger
+	// readDesired returns the desired state of a Node that this operator has signed, and ignores any other.
+	readDesired windowsnode.DesiredReader
+	log         logr.Logger
 }
 
 // keeping is one rendering's part of a keeper.
@@ -45,7 +45,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 	waiting := map[string]published.Desired{}
 	for _, n := range nodes {
 		if n.IsJoined() && n.IsPayloadPending(payload) {
-			if d, err := k.told(n); err == nil {
+			if d, err := k.readDesired(n); err == nil {
 				waiting[n.Name] = d
 			}
 		}

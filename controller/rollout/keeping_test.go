@@ -54,7 +54,7 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 		text string
 		want bool
 	}{"signed": {signed, true}, "not signed": {unsigned, false}} {
-		k := &keeper{cache: &layers.Cache{Live: c, Namespace: "operator"}, told: windowsnode.VerifyWith(keys.OpenDesired), log: logr.Discard()}
+		k := &keeper{cache: &layers.Cache{Live: c, Namespace: "operator"}, readDesired: windowsnode.VerifyWith(keys.OpenDesired), log: logr.Discard()}
 		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.DesiredAnnotation: tt.text, published.VersionAnnotation: "1"}}}
 		list := []desired.Rendered{{Node: render.Node{Name: "win-a"}, Bundle: render.Bundle{Bundle: b}}}
 		if kept := k.keepWaitingBundles(t.Context(), list, []windowsnode.Node{windowsnode.Decode(node)}, bundle.Of([]byte("newer executables"))); (len(kept) == 1) != tt.want {

@@ -264,7 +264,7 @@ func (w *lifeWorld) startOperator() {
 	signs := &signing.Keys{Live: c, Client: c, Namespace: lifeNamespace, Now: now}
 	told := windowsnode.VerifyWith(signs.OpenDesired)
 	op.nodes = node.New(node.Options{
-		Decoded: op.decoded, Joiner: op.joiner, Drainer: drain.Drainer{Client: w.pods}, Namespace: lifeNamespace, Payload: executables, Copying: node.CopyPlaces(), Told: told,
+		Decoded: op.decoded, Joiner: op.joiner, Drainer: drain.Drainer{Client: w.pods}, Namespace: lifeNamespace, Payload: executables, Copying: node.CopyPlaces(), ReadDesired: told,
 		Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, APITime: func(context.Context) (time.Time, error) { return now(), nil },
 	})
 	op.drains = &drains.Drains{Drainer: drain.Drainer{Client: w.pods}, Live: c, Enqueue: func(context.Context, string) {}, Changed: func() {}, Events: noEvents{}}
@@ -273,14 +273,14 @@ func (w *lifeWorld) startOperator() {
 		Layers: &layers.Cache{Live: c, Namespace: lifeNamespace}, Log: logr.Discard(), Now: now, Elapsed: w.elapsed, Heartbeats: windowsnode.SilenceByKubelet,
 	}
 	renders := &renderer{
-		read: w.read, nodes: c, decoded: op.decoded, told: told, unjoined: op.joiner.Unjoined, login: login, executables: executables.ChooseMinorVersion, servers: versions,
-		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(signs.OpenNewest), log: logr.Discard()}, layers: executor.Layers, now: now, log: logr.Discard(), count: newRenderCounter(),
+		read: w.read, nodes: c, decoded: op.decoded, readDesired: told, unjoined: op.joiner.Unjoined, login: login, executables: executables.ChooseMinorVersion, servers: versions,
+		keeper: &keeper{cache: executor.Layers, readDesired: windowsnode.VerifyWith(signs.OpenNewest), log: logr.Discard()}, layers: executor.Layers, now: now, log: logr.Discard(), count: newRenderCounter(),
 	}
 	layersTo := &layers.Publisher{Nodes: &lifeClient{c}, Decoded: op.decoded, Layers: &lifeClient{c}, Live: c, Client: c, Known: records.KnownNodes, Namespace: lifeNamespace, Now: now, Elapsed: w.elapsed}
 	op.publishes = &publisher{
 		inputs: &debouncer{now: now}, pauses: base.NewPauses(logr.Discard()), now: now, log: logr.Discard(), render: renders.renderJoined, publish: layersTo.PublishLayers, roll: executor.RunSteps,
 		removeConfirmations: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
-		tell:                func(_ context.Context, o outcome) (time.Duration, error) { op.last = o; return 0, nil },
+		report:              func(_ context.Context, o outcome) (time.Duration, error) { op.last = o; return 0, nil },
 	}
 }
 
@@ -447,7 +447,7 @@ func (w *lifeWorld) play(e lifeEvent) {
 	}
 }
 
-// reconcile calls a controller for a node or an entry. A conflict is tried again by its queue.
+// reconcile calls a controller for a node or an entry. A conflict is retried by its queue.
 func (w *lifeWorld) reconcile(r reconcile.Reconciler, name string) {
 	_, err := r.Reconcile(w.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	if err != nil && !apierrors.IsConflict(err) {
@@ -683,7 +683,7 @@ func lifeMarks(n corev1.Node) map[string]string {
 func (w *lifeWorld) isAtRest(h *lifeHost, n corev1.Node, read *desired.Hosts) bool {
 	decoded := windowsnode.Decode(n)
 	i := slices.IndexFunc(read.All, func(r render.Node) bool { return r.Name == h.name })
-	if i < 0 || decoded.Life() != windowsnode.LifeJoined || !decoded.IsReady() || n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || !decoded.Rollout.Claim.IsZero() {
+	if i < 0 || decoded.Life() != windowsnode.LifeJoined || !decoded.IsReady() || n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || !decoded.Rollout.Slot.IsZero() {
 		return false
 	}
 	for _, left := range []string{published.CordonAnnotation, published.JoiningAnnotation, published.AdoptAnnotation, published.RemoveAnnotation, windowsnode.ScaleDownAnnotation} {

@@ -80,8 +80,8 @@ type renderer struct {
 	read    func(context.Context) (*desired.Hosts, error)
 	nodes   client.Reader
 	decoded *nodelist.Cache
-	// told returns what this operator has told a Node.
-	told windowsnode.DesiredReader
+	// readDesired returns the desired state of a Node that this operator has signed.
+	readDesired windowsnode.DesiredReader
 	// unjoined knows which hosts have not joined.
 	unjoined Unjoined
 	// login knows the key with which the operator logs in; nil where it reaches no hosts.

@@ -61,7 +61,7 @@ func TestDecodeReadsWhatOperatorAndAgentWrote(t *testing.T) {
 	if n.Desired.Bundle != d.Bundle || n.Report.Desired != d.Bundle || n.Rollout.Turn != turn {
 		t.Errorf("%+v", n)
 	}
-	if none := annotated(nil); none.DesiredError == nil || none.ReportError == nil || none.RolloutError != nil || !none.Rollout.Claim.IsZero() {
+	if none := annotated(nil); none.DesiredError == nil || none.ReportError == nil || none.RolloutError != nil || !none.Rollout.Slot.IsZero() {
 		t.Errorf("nothing: %+v", none)
 	}
 }

@@ -20,7 +20,7 @@ const maxRolloutState = 16 << 10
 const maxPastTurns = 5
 
 // RolloutState is what the operator knows about a node: the content of published.RolloutAnnotation. A node may change
-// the annotations of its own Node, so it decides about this node and about places that others wait for, and about
+// the annotations of its own Node, so it decides about this node and about slots that others wait for, and about
 // nothing else.
 //
 // Its times are for people and for estimates, and tell one turn from the next. How long something lasts is decided by
@@ -29,9 +29,9 @@ type RolloutState struct {
 	Schema int `json:"schema"`
 	// Turn is about the bundle that is published.
 	Turn Turn `json:"turn,omitzero"`
-	// Claim is a place among the unavailable nodes.
-	Claim Claim `json:"claim,omitzero"`
-	// Failed is a bundle that did not work on this node, where another one is published since. It is not tried again.
+	// Slot is the share of rollout.maxUnavailable that the node holds.
+	Slot Slot `json:"claim,omitzero"`
+	// Failed is a bundle that did not work on this node, where another one is published since. It is not retried.
 	Failed bundle.Digest `json:"failed,omitempty"`
 	// FailedRetry is what published.RetryAnnotation was then. Another value asks for another try.
 	FailedRetry bundle.Digest `json:"failedRetry,omitempty"`
@@ -69,10 +69,10 @@ type Turn struct {
 	Result published.State `json:"result,omitempty"`
 }
 
-// Claim is a place among the unavailable nodes.
-type Claim struct {
+// Slot is a node's share of rollout.maxUnavailable while it is drained and changed.
+type Slot struct {
 	Taken time.Time `json:"taken"`
-	// Held is true when all claims were counted after it was taken, and fitted. Before, it is withdrawn where they do
+	// Held is true when all reservations were counted after it was taken, and fit. Before, it is canceled where they do
 	// not.
 	Held bool `json:"held,omitempty"`
 	// Blocked names the PodDisruptionBudget that forbids the drain, and the pod; empty while none does.
@@ -107,8 +107,8 @@ type Elapsed struct {
 	ReadySince time.Time `json:"readySince,omitzero"`
 }
 
-// IsZero reports whether there is no claim.
-func (c Claim) IsZero() bool { return c == Claim{} }
+// IsZero reports whether there is no slot.
+func (c Slot) IsZero() bool { return c == Slot{} }
 
 // IsZero reports whether there was no such boot.
 func (b WindowsBoot) IsZero() bool { return b == WindowsBoot{} }

@@ -18,7 +18,7 @@ func TestRolloutState(t *testing.T) {
 	for i := range 9 {
 		s = s.WithTurn(Turn{Bundle: digest(i), Begun: ago(i), Permitted: ago(i)}, s.Turn)
 	}
-	s.Claim = Claim{Taken: ago(1), Held: true}
+	s.Slot = Slot{Taken: ago(1), Held: true}
 	text := encode(t, s)
 	got, err := DecodeRolloutState(text)
 	s.Schema = rolloutSchema

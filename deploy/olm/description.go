@@ -19,7 +19,7 @@ var descriptionText string
 var iconImage []byte
 
 // summary is one line about the operator.
-const summary = "Makes Windows machines worker nodes of OKD and OpenShift clusters, and keeps them so"
+const summary = "Adds Windows worker nodes to OKD and OpenShift clusters and keeps them configured"
 
 // displayName is that of the existing operator.
 const displayName = "Windows Machine Config Operator"

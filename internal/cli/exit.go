@@ -1,5 +1,5 @@
-// Package cli is what the programs of this project have in common on the command line: exit statuses, the end of a help
-// text, the flag -o and JSON. It has nothing to do with nodes, hosts or clusters.
+// Package cli has flags, messages and exit statuses of the command lines. It has nothing to do with nodes, hosts or
+// clusters.
 package cli
 
 import (

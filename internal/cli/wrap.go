@@ -12,7 +12,8 @@ const Columns = 80
 func Wrap(text, indent string) string { return WrapTo(text, indent, Columns) }
 
 // WrapTo breaks a text into lines of at most so many columns, between words; a word that is longer has a line of its
-// own. Every line but the first begins with the indentation. Control characters are escaped.
+// own, so that commands and paths can be copied: text.WrapSoft of go-pretty breaks them. Every line but the first begins
+// with the indentation. Control characters are escaped.
 func WrapTo(text, indent string, columns int) string {
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	line, lines := lead, []string(nil)

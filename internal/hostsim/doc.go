@@ -1,3 +1,3 @@
-// Package hostsim has what tests of appliers and hosts need: Contract, which tests the clauses of applier/selftest with
-// package testing, and a host in memory, on which every step can fail or be cut.
+// Package hostsim is a simulated Windows host in memory, for tests: every step on it can fail or be cut. Contract tests
+// the clauses of applier/selftest with package testing.
 package hostsim

@@ -1,5 +1,4 @@
-// Package mirrors turns the mirror sets, image settings and pull secret of a cluster into hosts files for containerd on
-// Windows nodes.
+// Package mirrors renders mirror sets, image settings and pull secret as hosts files of containerd.
 //
 //	sets --validate--> merge per source --express--> endpoints per registry host --join--> hosts files
 //	                   (as OpenShift does)           (as containerd can)

@@ -1,5 +1,5 @@
-// Package preview lays a bundle out as a tree of files that people read, review and keep in git: every file of the node
-// under its Windows path, and the rest of the bundle as YAML and JSON beside it. It is pure: the caller writes.
+// Package preview writes a bundle as a tree of files for review and git: every file of the node under its Windows path,
+// and the rest of the bundle as YAML and JSON beside it. It is pure: the caller writes.
 package preview
 
 import (

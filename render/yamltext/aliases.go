@@ -1,5 +1,5 @@
-// Package yamltext bounds what the aliases of a YAML text expand to, before it is decoded. An alias of three bytes stands for a whole part of the text: a decoder that writes JSON, as
-// sigs.k8s.io/yaml does, makes gigabytes of a hundred kilobytes.
+// Package yamltext limits the expansion of YAML aliases before a text is decoded. An alias of three bytes stands for a
+// whole part of the text: a decoder that writes JSON, as sigs.k8s.io/yaml does, makes gigabytes of a hundred kilobytes.
 package yamltext
 
 import (

@@ -24,13 +24,12 @@ func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status
 	switch {
 	case n.Report.Adopting:
 	case fleet.IsAdoptionWanted(settings, n.Annotations):
-		s.Message = "another operator has joined the node, and its adoption, which brings it the whole bundle, is " +
-			"asked for and has not begun: wmco status NODE shows what keeps it from that"
+		s.Message = "joined by another operator; its adoption, which brings the whole bundle, is requested and has not begun: " +
+			"wmco status NODE shows the cause"
 		return s, true
 	default:
-		s.Message = "another operator has joined the node, and its adoption brings it the whole bundle; what that " +
-			"changes shows here and in wmco status NODE after " +
-			"oc annotate node NODE " + published.PausedAnnotation + "=true " + published.AdoptAnnotation + "=" + published.AdoptTrue
+		s.Message = "joined by another operator; its adoption brings the whole bundle. To see its changes here and in " +
+			"wmco status NODE, run wmco pause NODE, then wmco adopt NODE"
 		return s, true
 	}
 	s.Reason, s.Impact = fleet.ReasonAdopting, n.Report.Impact

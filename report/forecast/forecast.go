@@ -187,7 +187,7 @@ func findRendered(list []desired.Rendered, name string) (desired.Rendered, bool)
 // proposedDigest stands for the digest of a bundle, which only the operator knows: it has the key of the digests of
 // secrets.
 func proposedDigest(node string) bundle.Digest {
-	return bundle.Of(fmt.Appendf(nil, "what is proposed for %s", node))
+	return bundle.Of(fmt.Appendf(nil, "proposed for %s", node))
 }
 
 func (g *guesses) unmeasuredNotes() []string {

@@ -365,7 +365,7 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 	s.write()
 	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by previous updates in this cluster
   +0s       none     win-0 (canary)
-  not changed: win-1, win-2: another operator has joined the node, and its adoption brings it the whole bundle; what that changes shows here and in wmco status NODE after oc annotate node NODE windowsmachineconfig.openshift.io/paused=true windowsmachineconfig.openshift.io/adopt=true
+  not changed: win-1, win-2: joined by another operator; its adoption brings the whole bundle. To see its changes here and in wmco status NODE, run wmco pause NODE, then wmco adopt NODE
   not changed: win-3: the node waits for adoption, which brings it the whole bundle: its adoption has impact drain: 9 actions , restarts containerd
 `
 	f := s.forecast(s.reader(), s.file(mirror))
@@ -381,7 +381,7 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 	s.nodes[1].Annotations[published.AdoptAnnotation] = published.AdoptTrue
 	s.write()
 	f = s.forecast(s.reader())
-	if left := f.Left; len(left) != 3 || !strings.Contains(left[0].Message, "is asked for and has not begun") || strings.Contains(left[0].Message, "oc annotate") || !strings.Contains(left[1].Message, "oc annotate") {
+	if left := f.Left; len(left) != 3 || !strings.Contains(left[0].Message, "is requested and has not begun") || strings.Contains(left[0].Message, "wmco adopt") || !strings.Contains(left[1].Message, "wmco adopt") {
 		t.Errorf("an adoption that is asked for: %+v", left)
 	}
 }

@@ -45,7 +45,7 @@ func LookUpKeys(ctx context.Context, r objects.Reader, namespace string) (publis
 	switch {
 	case err != nil:
 		return nil, unknown(
-			err.Error(), "remove what is no key from the Secret; the operator makes another one where none is left",
+			err.Error(), "remove invalid keys from the Secret; the operator creates another one if none is left",
 		), nil
 	case len(keys) == 0:
 		return nil, unknown("the Secret has no key", "wait until the operator has made one"), nil

@@ -96,9 +96,9 @@ func (l Layers) OpenSigned(n windowsnode.Node, keys published.Keys) (bundle.Bund
 	case n.Annotations[published.DesiredAnnotation] == "":
 		return bundle.Bundle{}, errors.New("nothing is published for it")
 	case err != nil:
-		return bundle.Bundle{}, fmt.Errorf("what is published for it does not count: %w", err)
+		return bundle.Bundle{}, fmt.Errorf("its published bundle does not count: %w", err)
 	case !d.IsSignedFor(n.ID()):
-		return bundle.Bundle{}, fmt.Errorf("what is published for it does not count: %w", signing.ErrOtherNode)
+		return bundle.Bundle{}, fmt.Errorf("its published bundle does not count: %w", signing.ErrOtherNode)
 	}
 	b, ok := l.Open(d.Cluster.Digest, d.Node.Digest)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package images has the container runtime pull the images that the bundle of a node lists, and pin them: the kubelet
-// does not collect a pinned image as garbage. It works beside the node agent and changes nothing else on the host. What
-// does not work is tried again, and never a reason to change the bundle.
+// Package images pulls and pins the images that a bundle lists: the kubelet does not collect a pinned image as garbage.
+// It works beside the node agent and changes nothing else on the host. A failed pull is retried, and never changes the
+// bundle.
 package images
 
 import (
@@ -63,7 +63,7 @@ const (
 	pullLimit = 30 * time.Minute
 	// firstPause and longestPause lie between two tries of one image.
 	firstPause, longestPause = 15 * time.Second, 30 * time.Minute
-	// tries is after how many of them nothing waits for the image any longer; it is tried again.
+	// tries is after how many of them nothing waits for the image any longer; it is retried.
 	tries = 3
 	// settledWithin is when nothing waits for a list any longer, however far it is.
 	settledWithin = 40 * time.Minute
@@ -125,7 +125,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := k.doNextStep(ctx); err != nil && ctx.Err() == nil && err.Error() != k.logged {
 			k.logged = err.Error()
-			k.Log.Warn("pinned images; it is tried again", "error", err)
+			k.Log.Warn("pinned images; it is retried", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -192,7 +192,7 @@ func (k *Keeper) readList(ctx context.Context) error {
 	return nil
 }
 
-// readCredentials reads the credentials. With other ones, what was refused is tried again at once.
+// readCredentials reads the credentials. With other ones, what was refused is retried at once.
 func (k *Keeper) readCredentials(ctx context.Context) error {
 	data, err := k.Credentials(ctx)
 	if err != nil {
@@ -338,7 +338,7 @@ func (k *Keeper) noteAttempt(ctx context.Context, name string, err error) {
 	k.attempts[name] = a
 	k.Log.Warn("pulling an image", "image", name, "error", a.why, "tries", a.failed)
 	if first {
-		k.Warn(ctx, published.Shorten(fmt.Sprintf("the pinned image %s is not on this node; it is tried again: %s", name, a.why)))
+		k.Warn(ctx, published.Shorten(fmt.Sprintf("the pinned image %s is not on this node; it is retried: %s", name, a.why)))
 	}
 }
 

@@ -174,7 +174,7 @@ func imagesArePulledOneAfterTheOtherAndPinned(t *testing.T) {
 	h.wantProgress(t, published.ImageProgress{})
 }
 
-// TestAnImageThatCannotBePulled holds up neither the others nor, after three tries, the node; and it is tried again, less and less often.
+// TestAnImageThatCannotBePulled holds up neither the others nor, after three tries, the node; and it is retried, less and less often.
 func TestAnImageThatCannotBePulled(t *testing.T) { synctest.Test(t, anImageThatCannotBePulled) }
 
 func anImageThatCannotBePulled(t *testing.T) {

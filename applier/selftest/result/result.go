@@ -1,4 +1,4 @@
-// Package result has what the self-test answers: its outcomes, and their form in JSON. Whoever reads it links none of
+// Package result has the results of the self-test: its outcomes, and their form in JSON. Whoever reads it links none of
 // the clauses.
 package result
 

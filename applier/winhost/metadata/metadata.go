@@ -1,4 +1,4 @@
-// Package metadata asks the instance metadata of a cloud for the name and the identity of this host.
+// Package metadata reads name and identity of the host from the instance metadata of a cloud.
 //
 //	AWS  docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
 //	     PUT latest/api/token, then GET latest/meta-data/{local-hostname,placement/availability-zone,instance-id} with the token,

@@ -30,7 +30,7 @@ type keysFile interface {
 func keysProtected(file plan.FileInfo) bool { return file.IsTrusted() }
 
 // errForeignKeys is why keys stay as they are.
-var errForeignKeys = errors.New("it belongs to another user than Administrators and SYSTEM (fix: look at what is in it, then delete it)")
+var errForeignKeys = errors.New("it belongs to another user than Administrators and SYSTEM (fix: check its contents, then delete it)")
 
 // checkKeysOwners returns why the keys are neither read nor written: the folder or the file is that of another user,
 // who has written its contents. sshd refuses such a file, and would let in whoever has one of its keys if it were given

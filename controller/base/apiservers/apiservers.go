@@ -1,5 +1,5 @@
-// Package apiservers asks each API server of the cluster for its version, and one for its time. While a cluster is
-// updated they differ, and an address that serves them all answers with any one of them.
+// Package apiservers reads the version of each API server, and the time of one. While a cluster is updated they differ,
+// and an address that serves them all answers with any one of them.
 //
 //	EndpointSlice default/kubernetes --> address of each --> /version --> versions
 //

@@ -1,4 +1,4 @@
-// Package conditions has what the conditions of several controllers share.
+// Package conditions has helpers of conditions.
 package conditions
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -1,4 +1,4 @@
-// Package leader knows whether this process is still the one that works for the cluster: the holder of the Lease.
+// Package leader reports whether this process still holds the Lease.
 //
 //	leader election --renews--> Lock --notes when--> CheckLeading, ConfirmLeading: before a write, before a host is changed
 //	                              '---another holder---> Lost: the process ends

@@ -1,5 +1,4 @@
-// Package policies applies the admission policies of deploy/admission, and the NetworkPolicy of deploy/network, where
-// the operator may.
+// Package policies applies the policies of deploy/admission and deploy/network, where the operator may.
 package policies
 
 import (

@@ -1,5 +1,5 @@
-// Package ports bounds what the ports of the operator take of its memory and its log. Whoever reaches a port needs no
-// credential to connect, to send headers and to keep a connection.
+// Package ports limits what clients of the operator's ports can use. Whoever reaches a port needs no credential to
+// connect, to send headers and to keep a connection.
 package ports
 
 import (

@@ -1,4 +1,4 @@
-// Package skew checks whether the API servers of a cluster support the kubelet that its nodes get.
+// Package skew checks whether the API servers support the kubelet of the nodes.
 //
 //	version of the kubelet, version of each API server --CheckKubelet--> a finding, or none
 //

@@ -1,4 +1,4 @@
-// Package checks decides whether Windows hosts can join the cluster now, and lists what is missing.
+// Package checks decides whether Windows hosts can join the cluster now, and lists missing requirements.
 //
 //	findings of the inputs and of the key, versions, ConfigMap trusted-ca --JudgeCluster--> conditions; who waits
 //

@@ -1,5 +1,5 @@
-// Package ignored lists the objects that configure the nodes of a cluster and that Windows nodes ignore. The operator reports them in a
-// condition, the command line in findings. It reads nothing, and nothing is decided by it.
+// Package ignored lists objects of a cluster that Windows nodes ignore. The operator reports them in a condition, the
+// command line in findings. It reads nothing, and nothing is decided by it.
 package ignored
 
 import (
@@ -78,7 +78,7 @@ func Kinds() []Kind {
 	const (
 		noSignatures = "containerd on Windows nodes does not verify signatures of images"
 		verify       = "verify signatures where images are mirrored, or in an admission controller"
-		ownURL       = "containerd fetches layers that name a URL of their own from there, NeverContactSource or not"
+		ownURL       = "containerd fetches foreign layers from the URL in the manifest of their image, whatever NeverContactSource is"
 		mirrorAll    = "nothing for images without foreign layers; build others on base images of 2023 or later"
 	)
 	always := func(unstructured.Unstructured, labels.Set) bool { return true }

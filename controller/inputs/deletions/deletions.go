@@ -1,5 +1,5 @@
-// Package deletions finds inputs that were deleted as a whole while nodes have bundles that were made from them. That
-// is more often a mistake than meant, and would change every node at once.
+// Package deletions finds inputs that were deleted as a whole while nodes use them. That is mostly a
+// mistake, and would change every node at once.
 //
 //	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> deleted inputs, and the nodes that keep their published bundle
 //
@@ -13,8 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -200,8 +198,7 @@ func (f Found) ExplainHeld() string {
 		x := f.Findings[input]
 		nodes := bundle.JoinFirst(f.Held[input], mostNamed, ", ", bundle.AndMore)
 		texts = append(texts, bundle.Count(len(f.Held[input]),
-			"node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: wmco confirm --all --input "+string(input)+", or oc annotate nodes -l "+
-			selectWindows+" "+published.ConfirmFindingAnnotation+"="+string(input)+")")
+			"node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless: wmco confirm --all --input "+string(input)+")")
 	}
 	return strings.Join(texts, "; ")
 }
@@ -219,20 +216,16 @@ func (f Found) AsJoinedHost(h render.Node) render.Node {
 	return h
 }
 
-// selectors choose the nodes that are annotated to confirm a deletion.
-const (
-	selectWindows   = corev1.LabelOSStable + "=" + windowsnode.Windows
-	selectInstances = published.InstanceLabel + "=true"
-)
+// selectInstances chooses the nodes that are annotated to confirm the deletion of all entries.
+const selectInstances = published.InstanceLabel + "=true"
 
 // ExplainDeletion names the deleted input, what its nodes keep, and what to do, for people.
 func (f Found) ExplainDeletion(input published.Input) string {
 	nodes := bundle.Count(len(f.Waiting[input]), "node")
-	confirm := "wmco confirm --all --input " + string(input) + ", or oc annotate nodes -l " + selectWindows + " " +
-		published.ConfirmAnnotation + "=" + string(input)
+	confirm := "wmco confirm --all --input " + string(input)
 	switch input {
 	case published.InputMirrors:
-		return "all mirror sets are gone: " + nodes +
+		return "all mirror sets were deleted: " + nodes +
 			" with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"
 	case published.InputSettings:
 		return "ConfigMap windows-machine-config was deleted: " + nodes +

@@ -101,7 +101,7 @@ func TestDeletions(t *testing.T) {
 				t.Errorf("keeps %t, %d confirmations used (-want +got):\n%s", got.KeepsPublished("win-a"), len(got.Used), diff)
 			}
 			for _, input := range got.WaitingInputs() {
-				if text := got.ExplainDeletion(input); !strings.Contains(text, "1 node ") || !strings.Contains(text, "fix: ") || !strings.Contains(text, "oc annotate nodes") {
+				if text := got.ExplainDeletion(input); !strings.Contains(text, "1 node ") || !strings.Contains(text, "fix: ") || !strings.Contains(text, "wmco confirm --all") && !strings.Contains(text, "oc annotate nodes") {
 					t.Errorf("%s: %q", input, text)
 				}
 			}

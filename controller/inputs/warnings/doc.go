@@ -1,4 +1,4 @@
-// Package warnings computes what an object will change on the Windows nodes, for the warning that oc apply prints.
+// Package warnings computes the warning that oc apply prints about a changed object.
 //
 //	request --> its object in the place of that in the cache --> inputs --> bundles of a sample of the nodes --.
 //	            the cache as it is ------------------------------> inputs --> bundles ------------------------ Compare --> one sentence

@@ -1,4 +1,4 @@
-// Package signing keeps the keys with which the operator signs desired bundles, and verifies its signatures.
+// Package signing signs desired bundles, and verifies signatures.
 //
 //	Secret (keys, term) --ReadPublicKeys--> Keys --SignDesired--> text of an annotation --on the Node, where others write too--> OpenDesired --> its contents, or an error
 //

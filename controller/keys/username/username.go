@@ -1,5 +1,4 @@
-// Package username encrypts the user name of an instance for the annotation of its Node, and reads it again, in the
-// form of the existing operator, so that either can take over from the other.
+// Package username encrypts the user name of an instance for its Node, in the format of the existing operator.
 //
 //	name --OpenPGP, passphrase: the text of private-key.pem--> armor --first and last line left out, one line--> annotation
 //

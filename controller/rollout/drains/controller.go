@@ -1,4 +1,4 @@
-// Package drains evicts the pods of nodes that have a slot, in the background of a rollout.
+// Package drains drains nodes that have a slot, in the background.
 package drains
 
 import (
@@ -79,8 +79,8 @@ func (q drainQueue) addNode(ctx context.Context, node string) {
 	}
 }
 
-// KeepClaimed forgets what was found on nodes whose turn is over.
-func (d *Drains) KeepClaimed(held map[string]time.Time) {
+// KeepSlots forgets what was found on nodes whose turn is over.
+func (d *Drains) KeepSlots(held map[string]time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, n := range d.nodes {
@@ -118,7 +118,7 @@ func (d *Drains) NoteResult(node *plan.Node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.nodes[node.Name]
-	if !ok || !n.looked || !n.taken.Equal(node.State.Claim.Taken) {
+	if !ok || !n.looked || !n.taken.Equal(node.State.Slot.Taken) {
 		return
 	}
 	node.Drained, node.DrainBlocked, node.DrainForbidden = IsDrained(n.left, node.Ready), "", false
@@ -147,7 +147,7 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	node := windowsnode.Decode(object)
-	if claim := node.Rollout.Claim; !claim.Held || !claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
+	if claim := node.Rollout.Slot; !claim.Held || !claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
 		d.RepeatDrain(name)
 		d.Changed()
 		return reconcile.Result{}, nil // the rollout decides about it

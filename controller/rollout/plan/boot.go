@@ -30,7 +30,7 @@ func bootRules() []nodeRule {
 			}},
 		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
 			d.releaseOrWait(waiting{ReasonDrain,
-				"a boot is asked for; its drain did not end in time and is tried again at " +
+				"a boot is asked for; its drain did not end in time and is retried at " +
 					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
 		}},
 		{"a boot begins with a slot among the unavailable nodes",
@@ -70,7 +70,7 @@ func (d decision) permitBoot() {
 	s := d.State
 	s.Turn = d.turn
 	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot,
-		s.Claim.Taken, d.fleet.now
+		s.Slot.Taken, d.fleet.now
 	s.Turn.Ended, s.Turn.Result = time.Time{}, ""
 	request := d.Boot.Asked
 	if d.policy.WindowsBoots && d.Boot.Windows != "" {

@@ -40,7 +40,7 @@ func bootPermitted(minutes int) edit {
 
 func TestBootRules(t *testing.T) {
 	undrained := func(n *Node) { n.Drained = false }
-	unconfirmed := func(n *Node) { n.State.Claim.Held = false }
+	unconfirmed := func(n *Node) { n.State.Slot.Held = false }
 	postponed := func(n *Node) { n.State.Postponed = noon().Add(10 * time.Minute) }
 	late := node("b", wants(drain), claim(1, false))
 	checkNodeRules(t, bootRules(), []ruleCase{
@@ -142,7 +142,7 @@ func TestTheTurnOfABoot(t *testing.T) {
 		"given up": one(bootPermitted(31)),
 	} {
 		plan := stamped(Fleet{Nodes: nodes, Policy: policy(), Now: noon()})
-		if s := plan.Steps; len(s) != 1 || s[0].Boot != "" || s[0].State.Booted != asked || !s[0].State.Claim.IsZero() || s[0].Permit != restart {
+		if s := plan.Steps; len(s) != 1 || s[0].Boot != "" || s[0].State.Booted != asked || !s[0].State.Slot.IsZero() || s[0].Permit != restart {
 			t.Errorf("%s: %+v", name, s)
 		}
 		if plan.Fleet.Degraded != 0 || plan.Fleet.Stopped != "" {

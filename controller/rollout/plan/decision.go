@@ -51,7 +51,7 @@ func (d decision) reportWaiting(r Reason, message string) {
 	if d.isBooting() {
 		s.Impact = bundle.ImpactReboot
 	}
-	if d.State.Claim.Held && !d.Drained {
+	if d.State.Slot.Held && !d.Drained {
 		s.DrainBlocked = d.DrainBlocked
 	}
 	p.plan.Nodes = append(p.plan.Nodes, s)
@@ -125,7 +125,7 @@ func (m *nodeState) pendingTimers() []time.Duration {
 	if m.isUnconfirmed() && !m.turn.Ended.IsZero() {
 		list = append(list, m.soakTimeLeft(), m.policy.Settle+m.policy.Timeout+time.Second-m.Seen.Ended)
 	}
-	if m.State.Claim.Held {
+	if m.State.Slot.Held {
 		list = append(list, m.policy.Timeout-m.Seen.Taken)
 	}
 	if m.upToDate && !m.Ready {
@@ -271,7 +271,7 @@ func (d decision) publishWanted(permit bundle.Impact, why string) {
 func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
 	now, canary := d.fleet.now, !d.fleet.gate[d.canaryKind()].isOpen() && b == d.Wanted && !d.Joining
 	t := Turn{Bundle: b, Impact: permit, Begun: now, Permitted: now, Retry: retryDigest(d.Retry), Canary: canary}
-	if c := d.State.Claim; !c.IsZero() {
+	if c := d.State.Slot; !c.IsZero() {
 		t.Begun = c.Taken
 	}
 	if d.turn.Bundle == b && d.turn.Ended.IsZero() && !d.hasSlot() {

@@ -21,7 +21,7 @@ func faults(s published.State, f published.Fault) edit {
 func TestWhoseFaultItIs(t *testing.T) {
 	full, damaged, locked := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer), faults(rolledBack, published.FaultHost)
 	open := node("z-done", done)
-	const retry = `wmco retry a, or oc annotate --overwrite node a windowsmachineconfig.openshift.io/retry="$(date)"`
+	const retry = `wmco retry a`
 	for _, tt := range []struct {
 		name  string
 		nodes []Node
@@ -48,21 +48,21 @@ func TestWhoseFaultItIs(t *testing.T) {
 		{"a canary that its host keeps from the bundle proves nothing: another node is the canary", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart)), node("c", wants(restart))},
 			[]string{"b publish 2 restart canary"}, "\na rolled back: no luck"},
 		{"one more than the limit stops the rollout and blames no input", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart), given(restart, 1), locked, canary), node("c", wants(restart), given(restart, 1), locked, canary), node("d", wants(restart))}, nil,
-			"stopped: 3 nodes failed: a (rolled back: no luck), b (rolled back: no luck), c (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
+			"stopped: 3 nodes failed: a (rolled back: no luck), b (rolled back: no luck), c (rolled back: no luck) (fix: fix the cause on the host, then: " + retry + ", or continue without the node: wmco pause a"},
 		{"so does a canary for which the bundle did not work", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart), given(restart, 1), faults(rolledBack, published.FaultInput), canary), node("c", wants(restart))}, nil,
-			"stopped: the canary b (rolled back: no luck) (fix: correct the inputs, or pause the node"},
+			"stopped: the canary b (rolled back: no luck) (fix: correct the inputs, or continue without the node: wmco pause b"},
 		{"one that is no canary does not keep the others", []Node{node("a", wants(restart), given(restart, 1), locked), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, ""},
 		{"in the end it is what is left to do", []Node{node("a", wants(restart), given(restart, 1), locked), open}, nil,
-			"1 of 2 nodes updated, 1 degraded; stopped: 1 node failed: a (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
+			"1 of 2 nodes updated, 1 degraded; stopped: 1 node failed: a (rolled back: no luck) (fix: fix the cause on the host, then: " + retry + ", or continue without the node: wmco pause a"},
 		{"what a host refuses is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultHost), canary), node("b", wants(restart))}, nil, "a tries again: no luck; its update may take until"},
 		{"for as long as a turn may take, and then another node is the canary", []Node{node("a", wants(restart), given(restart, 31), faults(failing, published.FaultHost), canary), node("b", wants(restart))},
 			[]string{"b publish 2 restart canary"}, "\na failed: no luck"},
 		{"an agent that is too old for the bundle stops the rollout at once", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultAgent), canary), node("b", wants(restart))}, nil,
-			"stopped: the canary a (failed: no luck) (fix: install the release of the operator between"},
+			"stopped: the canary a (failed: no luck) (fix: install the operator release in between"},
 		{"inputs that do not work", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultInput), canary), node("b", wants(restart))}, nil,
-			"(fix: correct the inputs, or pause the node with the annotation windowsmachineconfig.openshift.io/paused; the same bundle is tried again after: " + retry + ")"},
+			"(fix: correct the inputs, or continue without the node: wmco pause a; to retry the same bundle: " + retry + ")"},
 		{"a change after which the API server is away", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultAPI), canary), node("b", wants(restart))}, nil,
-			"(fix: if the API server was away, or the network, try it again: " + retry + "; otherwise correct the inputs"},
+			"(fix: if the API server or the network was down: " + retry + "; otherwise correct the inputs"},
 	} {
 		got := stamped(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})
 		var steps []string

@@ -129,7 +129,7 @@ type Node struct {
 }
 
 // hasSlot reports whether the node has a slot among the unavailable nodes, confirmed or not.
-func (n *Node) hasSlot() bool { return !n.State.Claim.IsZero() }
+func (n *Node) hasSlot() bool { return !n.State.Slot.IsZero() }
 
 // publishesWanted reports whether the wanted bundle is the one that is published.
 func (n *Node) publishesWanted() bool { return n.Published == n.Wanted }
@@ -221,7 +221,7 @@ func (c Closed) openTime(i bundle.Impact) time.Time {
 type Seen struct {
 	// Permitted is the time since the impact of State.Turn was permitted, Ended since that turn ended.
 	Permitted, Ended time.Duration
-	// Taken is the time since State.Claim was taken, Postponed since a drain was postponed.
+	// Taken is the time since State.Slot was taken, Postponed since a drain was postponed.
 	Taken, Postponed time.Duration
 	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
 	Ready, Reported time.Duration
@@ -241,8 +241,8 @@ type (
 	State = windowsnode.RolloutState
 	// Turn is the change of one node to one bundle.
 	Turn = windowsnode.Turn
-	// Claim is a place among the unavailable nodes.
-	Claim = windowsnode.Claim
+	// Slot is a node's share of Policy.MaxUnavailable.
+	Slot = windowsnode.Slot
 	// WindowsBoot is a boot of a host for what Windows itself waited for.
 	WindowsBoot = windowsnode.WindowsBoot
 	// Elapsed is what of Seen is in the annotation.

@@ -154,7 +154,7 @@ func (w *world) show(m *machine) string {
 	n := w.observe(m)
 	v := w.versions[m.api.Published]
 	return fmt.Sprintf("%s has %d wants %d published %d at most %s; agent %s impact %q busy %q; ready %t cordoned %t for %q drained %t pods %d off %t dumb %t paused %t leaving %q failed %.8s claim %+v turn %+v",
-		n.Name, m.applied.id, w.wanted[n.Group].id, v.id, n.Permitted, n.Report.State, n.Report.Impact, m.busy, n.Ready, n.Unschedulable, n.CordonedFor, n.Drained, m.pods, m.off, m.dumb, n.Paused, n.Leaving, n.State.Failed, n.State.Claim, n.State.Turn)
+		n.Name, m.applied.id, w.wanted[n.Group].id, v.id, n.Permitted, n.Report.State, n.Report.Impact, m.busy, n.Ready, n.Unschedulable, n.CordonedFor, n.Drained, m.pods, m.off, m.dumb, n.Paused, n.Leaving, n.State.Failed, n.State.Slot, n.State.Turn)
 }
 
 func (w *world) limit() int { return w.policy.unavailableLimit(len(w.machines)) }
@@ -193,7 +193,7 @@ func (w *world) observe(m *machine) Node {
 	if n.Cost = distance(m.applied, want); w.r.IntN(8) == 0 {
 		n.Cost = "" // it is not always known
 	}
-	if n.State.Claim.IsZero() && n.Ready && !n.Unschedulable && m.pods < 3 {
+	if n.State.Slot.IsZero() && n.Ready && !n.Unschedulable && m.pods < 3 {
 		n.Unsettled = "pods are not back"
 	}
 	n.Silent = m.dumb && n.Ready
@@ -425,7 +425,7 @@ func (w *world) finish(m *machine) {
 		w.excuse(m) // another node is the canary
 	case to.bad && w.r.IntN(3) == 0:
 		w.report(m, published.Report{State: published.StateFailed, Desired: m.followed, Message: "bad"})
-		m.permitted = "" // it is tried again
+		m.permitted = "" // it is retried
 	case to.bad:
 		w.report(m, published.Report{State: published.StateRolledBack, Desired: m.followed, Message: "bad"})
 	default:

@@ -32,7 +32,7 @@ func ObserveNode(node windowsnode.Node, desired published.Desired, err error) No
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, desired, err)
 	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))
-	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
+	n.DrainBlocked, n.DrainForbidden = n.State.Slot.Blocked, n.State.Slot.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
 	if n.Group.OSBuild == "" && n.Report.Facts != nil {
 		n.Group.OSBuild = n.Report.Facts.OSBuild
@@ -66,7 +66,7 @@ func (n *Node) readAnnotations(node windowsnode.Node, desired published.Desired,
 			node.RolloutError)
 	}
 	n.State = node.Rollout
-	if err != nil && !errors.As(err, &newer) && !n.State.Claim.IsZero() && !n.Report.Has(published.FeatureSigned) {
+	if err != nil && !errors.As(err, &newer) && !n.State.Slot.IsZero() && !n.Report.Has(published.FeatureSigned) {
 		desired, err = node.Desired, node.DesiredError
 	}
 	if err == nil {

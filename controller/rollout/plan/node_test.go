@@ -35,7 +35,7 @@ func publication(t *testing.T, text string) published.Desired {
 
 // unsigned publishes without signatures.
 func unsigned(node corev1.Node, wanted published.Desired) Source {
-	return Source{Wanted: wanted, Told: windowsnode.Decode(node).Desired, Sign: published.Desired.Encode}
+	return Source{Wanted: wanted, Signed: windowsnode.Decode(node).Desired, Sign: published.Desired.Encode}
 }
 
 func windowsNode() corev1.Node {
@@ -118,7 +118,7 @@ func TestObserve(t *testing.T) {
 		"being removed": {func(n *corev1.Node) {
 			n.Annotations[published.JoiningAnnotation], n.Annotations[published.VersionAnnotation] = "true", "v1"
 		}, func(n Node) bool { return !n.Joining && n.Leaving != "" }},
-		"a damaged state":                 {func(n *corev1.Node) { n.Annotations[published.RolloutAnnotation] = "{" }, func(n Node) bool { return n.Foreign == "" && n.State.Claim.IsZero() }},
+		"a damaged state":                 {func(n *corev1.Node) { n.Annotations[published.RolloutAnnotation] = "{" }, func(n Node) bool { return n.Foreign == "" && n.State.Slot.IsZero() }},
 		"a state of a newer operator":     {func(n *corev1.Node) { n.Annotations[published.RolloutAnnotation] = `{"schema":2}` }, func(n Node) bool { return n.Foreign != "" }},
 		"a desired bundle of a newer one": {func(n *corev1.Node) { n.Annotations[published.DesiredAnnotation] = `{"schema":9}` }, func(n Node) bool { return n.Foreign != "" }},
 		"the build of the facts": {func(n *corev1.Node) {
@@ -148,7 +148,7 @@ func TestABundleIsPublishedForOneNode(t *testing.T) {
 	object.UID = "second"
 	told.NodeName, told.NodeUID = object.Name, "first"
 	s := Step{Action: ActionPublish, Bundle: told.Bundle, Permit: told.MaxImpact}
-	if err := s.EditNode(&object, Source{Wanted: told, Told: told, Sign: published.Desired.Encode}); err != nil {
+	if err := s.EditNode(&object, Source{Wanted: told, Signed: told, Sign: published.Desired.Encode}); err != nil {
 		t.Fatal(err)
 	}
 	if d := windowsnode.Decode(object).Desired; d.NodeName != "win-a" || d.NodeUID != "second" {
@@ -201,7 +201,7 @@ func TestAPermissionThatWasNotUsedInTimeIsGivenAgain(t *testing.T) {
 		t.Errorf("joining: %+v", s)
 	}
 	n := expired(false)
-	n.State.Claim, n.Unschedulable, n.CordonedFor = Claim{Taken: ago(1), Held: true}, true, published.CordonedForRollout
+	n.State.Slot, n.Unschedulable, n.CordonedFor = Slot{Taken: ago(1), Held: true}, true, published.CordonedForRollout
 	if s := next(n); s.Action != ActionDrain {
 		t.Errorf("not drained: %+v", s)
 	}

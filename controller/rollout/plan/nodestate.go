@@ -285,14 +285,13 @@ func (m *nodeState) failureLog() bundle.LogTail {
 
 // fixCommand returns what to do about a node that failed.
 func (m *nodeState) fixCommand() string {
-	const pause = ", or pause the node with the annotation " + published.PausedAnnotation
+	pause := ", or continue without the node: wmco pause " + m.Name
 	fix := m.Report.Fix(m.Name)
 	switch {
 	case fix == "" || !m.answered:
 		return "correct the inputs" + pause
 	case m.Report.BlamesInput() && m.Report.Fault != published.FaultAPI:
-		return "correct the inputs" + pause + "; the same bundle is tried again after: " +
-			published.RetryCommand(m.Name)
+		return "correct the inputs" + pause + "; to retry the same bundle: " + published.RetryCommand(m.Name)
 	}
 	return fix + pause
 }
@@ -322,4 +321,4 @@ func (m *nodeState) startOrder() int {
 }
 
 func (m *nodeState) needsDrain() bool               { return m.need.Rank() >= bundle.ImpactDrain.Rank() }
-func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Claim.Held }
+func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Slot.Held }

@@ -74,7 +74,7 @@ func reporting(s published.State, impact bundle.Impact) edit {
 
 func claim(minutes int, held bool) edit {
 	return func(n *Node) {
-		n.State.Claim = Claim{Taken: ago(minutes), Held: held, ScaleDown: true}
+		n.State.Slot = Slot{Taken: ago(minutes), Held: held, ScaleDown: true}
 		n.Unschedulable, n.CordonedFor, n.ScaleDownDisabled = true, published.CordonedForRollout, true
 	}
 }
@@ -227,7 +227,7 @@ func TestNext(t *testing.T) {
 		{"what is urgent was published as urgent", nil, []Node{node("a", wants(drain), pausedNode, with(urgent(none)), with(func(n *Node) { n.Published, n.Permitted, n.PublishedUrgent = n.Urgent.Bundle, none, true }))}, nil, ""},
 		{"what is urgent and costs something is told", nil, []Node{node("a", wants(drain), pausedNode, with(urgent(restart)))}, nil, ""},
 		{"what is urgent reaches a node that failed, which is remembered", nil, []Node{node("a", wants(drain), given(drain, 9), with(func(n *Node) { n.Permitted = restart }), reporting(rolledBack, ""), with(urgent(none)))}, []string{"a publish 3 none"}, ""},
-		{"a node that failed before is not tried again", nil, []Node{node("a", wants(restart), with(func(n *Node) { n.State.Failed = n.Wanted })), open}, nil, "it was rolled back"},
+		{"a node that failed before is not retried", nil, []Node{node("a", wants(restart), with(func(n *Node) { n.State.Failed = n.Wanted })), open}, nil, "it was rolled back"},
 		{"a node that is off is asked", nil, []Node{node("a", wants(restart), notReady), open}, []string{"a publish 2 none"}, ""},
 		{"an agent that is silent is asked", nil, []Node{node("a", wants(reboot), with(func(n *Node) { n.Silent = true })), open}, []string{"a publish 2 none"}, ""},
 		{"a permission that is not answered is taken back", nil, []Node{node("a", wants(restart), given(restart, 31)), open}, []string{"a permit 2 none"}, ""},

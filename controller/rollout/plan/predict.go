@@ -120,7 +120,7 @@ func (s *simulation) passTime(d time.Duration) {
 	}
 }
 
-// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is tried again, a boot for
+// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is retried, a boot for
 // Windows proves well, or a window opens. It stays open then: when it closes again is not simulated.
 func (s *simulation) needsOnlyTime() bool {
 	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool {

@@ -71,7 +71,7 @@ func TestPredictWithoutHistory(t *testing.T) {
 
 // TestPredictFromTheMiddle begins with a node in its turn and one that waits for it.
 func TestPredictFromTheMiddle(t *testing.T) {
-	moving := measuredNode("a", drained, given(reboot, 4), reporting(applying, ""), func(n *Node) { n.State.Claim.Taken = ago(4) })
+	moving := measuredNode("a", drained, given(reboot, 4), reporting(applying, ""), func(n *Node) { n.State.Slot.Taken = ago(4) })
 	f := Fleet{Policy: policy(), Now: noon(), Nodes: []Node{moving, measuredNode("b", wants(reboot)), measuredNode("z", done)}}
 	if got := PredictRollout(ElapsedByStamps(f), LearnDurations(f)); got.Takes != 16*time.Minute || len(got.Left) > 0 {
 		t.Errorf("%+v", got)

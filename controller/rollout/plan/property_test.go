@@ -122,7 +122,7 @@ func (w *world) event() {
 		} else {
 			m.drift = bundle.ImpactNone // the agent repairs it
 		}
-	case e < 95 && n.State.Claim.IsZero() && !n.ScaleDownDisabled:
+	case e < 95 && n.State.Slot.IsZero() && !n.ScaleDownDisabled:
 		n.ScaleDownDisabled, m.userScaleDown = true, true
 		m.resource++
 	case e < 97 && n.Report.State == published.StateRolledBack:
@@ -292,9 +292,9 @@ func (w *world) checkStep(o *operator, m *machine, s Step) {
 	n := w.observe(m)
 	drastic := s.Permit == bundle.ImpactDrain || s.Permit == bundle.ImpactReboot
 	switch {
-	case s.Action == ActionDrain && !n.State.Claim.Held:
+	case s.Action == ActionDrain && !n.State.Slot.Held:
 		w.fatalf("%s is drained without a held claim", n.Name)
-	case drastic && !n.Joining && (!n.State.Claim.Held || !n.Unschedulable || m.pods > 0 && !m.meddled):
+	case drastic && !n.Joining && (!n.State.Slot.Held || !n.Unschedulable || m.pods > 0 && !m.meddled):
 		w.fatalf("%s: %s permits %s", n.Name, s.Action, s.Permit)
 	case s.Cordon == SwitchOff && m.adminCordon:
 		w.fatalf("%s is uncordoned, and an administrator cordoned it", n.Name)
@@ -337,7 +337,7 @@ func (w *world) checkWorld() {
 	held := 0
 	for _, m := range w.machines {
 		n := w.observe(m)
-		held += boolToInt(n.State.Claim.Held && m.available)
+		held += boolToInt(n.State.Slot.Held && m.available)
 		if m.adminCordon && !n.Unschedulable {
 			w.fatalf("%s is uncordoned", n.Name)
 		}
@@ -380,7 +380,7 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 			w.fatalf("%s begins with %s: leaving %q, paused %t, fleet %t", s.Node, s.Action, n.Leaving, n.Paused, f.Policy.Paused)
 		case s.Action == ActionPublish && !s.Urgent && (n.Paused || f.Policy.Paused) && !n.Joining:
 			w.fatalf("%s gets what is not urgent: paused %t, fleet %t", s.Node, n.Paused, f.Policy.Paused)
-		case s.Urgent && (s.Action != ActionPublish || s.Bundle != n.Urgent.Bundle || s.Permit != bundle.ImpactNone || s.Cordon != SwitchKeep || s.ScaleDown != SwitchKeep || s.State.Claim != n.State.Claim):
+		case s.Urgent && (s.Action != ActionPublish || s.Bundle != n.Urgent.Bundle || s.Permit != bundle.ImpactNone || s.Cordon != SwitchKeep || s.ScaleDown != SwitchKeep || s.State.Slot != n.State.Slot):
 			w.fatalf("%s: more is done than what is urgent: %+v", s.Node, s)
 		case s.Why == "" || s.Action == "":
 			w.fatalf("a step without a reason: %+v", s)
@@ -518,7 +518,7 @@ func (w *world) arrived(exempt *machine) bool {
 	}
 	return !slices.ContainsFunc(w.machines, func(m *machine) bool {
 		n := evaluateNode(w.observe(m), &w.policy)
-		return m != exempt && (!n.upToDate || n.bootAsked() || !n.State.Claim.IsZero() || n.cordonedByUs())
+		return m != exempt && (!n.upToDate || n.bootAsked() || !n.State.Slot.IsZero() || n.cordonedByUs())
 	})
 }
 

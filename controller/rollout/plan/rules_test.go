@@ -187,7 +187,7 @@ func TestBlockerRules(t *testing.T) {
 		{rule: "a paused node does not start", nodes: one(paused), want: "Paused: the node is paused"},
 		{rule: "a paused rollout starts no node", nodes: one(wants(none)), policy: func(p *Policy) { p.Paused = true }, want: "Paused: the rollout is paused"},
 		{rule: "a rollout that failures stopped starts no node", nodes: []Node{node("a", wants(restart)), node("b", append(rollback, canary)...)}, want: "Stopped: stopped: the canary b (rolled back: no luck)"},
-		{rule: "a node whose drain did not end in time starts later", want: "DrainBlocked: its drain did not end in time and is tried again at 2026-01-01T12:10:00Z", nodes: one(wants(drain), func(n *Node) {
+		{rule: "a node whose drain did not end in time starts later", want: "DrainBlocked: its drain did not end in time and is retried at 2026-01-01T12:10:00Z", nodes: one(wants(drain), func(n *Node) {
 			n.State.Postponed, n.PayloadPending = noon().Add(10*60e9), true
 		})},
 		{rule: "a node starts when its executables are on the host", nodes: one(wants(drain), func(n *Node) { n.PayloadPending = true }), want: "PayloadPending: executables are being copied to the host"},

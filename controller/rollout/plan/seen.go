@@ -51,7 +51,7 @@ func (s Seen) followState(before, now State) Seen {
 	}
 	s.Permitted = since(before.Turn.Permitted, now.Turn.Permitted, s.Permitted, base.Permitted)
 	s.Ended = since(before.Turn.Ended, now.Turn.Ended, s.Ended, base.Ended)
-	s.Taken = since(before.Claim.Taken, now.Claim.Taken, s.Taken, base.Taken)
+	s.Taken = since(before.Slot.Taken, now.Slot.Taken, s.Taken, base.Taken)
 	s.Postponed = since(before.Postponed, now.Postponed, s.Postponed, base.Postponed)
 	if b := now.WindowsBoot.Begun; !b.IsZero() && !b.Equal(before.WindowsBoot.Begun) {
 		s.Booted = base.Booted
@@ -113,7 +113,7 @@ func ElapsedByStamps(f Fleet) Fleet {
 		n := &f.Nodes[i]
 		n.Seen = Seen{
 			Permitted: since(n.State.Turn.Permitted), Ended: since(n.State.Turn.Ended),
-			Taken:     since(n.State.Claim.Taken),
+			Taken:     since(n.State.Slot.Taken),
 			Postponed: since(n.State.Postponed.Add(-f.Policy.Timeout)), Ready: since(n.ReadySince),
 			Reported: since(n.Since), Booted: longest,
 		}
@@ -140,7 +140,7 @@ func (m *nodeState) noteTimers() []time.Duration {
 	}
 	note(m.hasTimeLimit(), m.Seen.Permitted, written.Permitted, m.policy.Timeout)
 	note(m.isUnconfirmed() && !m.turn.Ended.IsZero(), m.Seen.Ended, written.Ended, m.policy.Settle+m.policy.Timeout)
-	note(m.State.Claim.Held, m.Seen.Taken, written.Taken, m.policy.Timeout)
+	note(m.State.Slot.Held, m.Seen.Taken, written.Taken, m.policy.Timeout)
 	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, m.policy.Timeout)
 	note(!m.State.WindowsBoot.IsZero(), m.Seen.Booted, written.Booted, restAfterBoot)
 	return list
@@ -153,7 +153,7 @@ func (m *nodeState) mustRecordTimers() bool {
 // elapsedAfterStep returns the durations for the annotation after a step. A step that changes nothing else, such as
 // a drain that goes on, is no reason to write.
 func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
-	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim
+	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Slot == m.State.Slot
 	if still && !m.mustRecordTimers() {
 		return m.State.Elapsed
 	}

@@ -35,13 +35,13 @@ func (d decision) takeSlot(why string) {
 	}
 	d.fleet.unavailable += boolToInt(!d.unavailable)
 	s := d.State
-	s.Claim = Claim{Taken: d.fleet.now}
+	s.Slot = Slot{Taken: d.fleet.now}
 	step := Step{Action: ActionReserve, Why: why}
 	if !d.Unschedulable {
 		step.Cordon = SwitchOn
 	}
 	if !d.ScaleDownDisabled {
-		step.ScaleDown, s.Claim.ScaleDown = SwitchOn, true
+		step.ScaleDown, s.Slot.ScaleDown = SwitchOn, true
 	}
 	step.State = s
 	d.addStep(step)
@@ -148,14 +148,14 @@ func drainRules() []nodeRule {
 	return []nodeRule{
 		// One of a node that is not Ready always fits: changing it costs nothing more.
 		{"a reservation is confirmed when all reservations fit",
-			func(d decision) bool { return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready) },
+			func(d decision) bool { return !d.State.Slot.Held && (d.fleet.reservationsFit || !d.Ready) },
 			decision.confirmReservation},
 		{"the latest reservation that does not fit is canceled",
-			func(d decision) bool { return !d.State.Claim.Held && slices.Contains(d.fleet.toCancel, d.Name) },
+			func(d decision) bool { return !d.State.Slot.Held && slices.Contains(d.fleet.toCancel, d.Name) },
 			func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
 		{"a reservation that is not confirmed waits for a later one to be canceled",
 			decision.isUnconfirmedReservation, func(d decision) {
-				d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
+				d.reportWaiting(ReasonUnavailable, "waits until a later reservation is canceled")
 			}},
 		{"a drain that does not end in time is postponed",
 			func(d decision) bool { return !d.Drained && !d.usesDisruption() && d.Seen.Taken >= d.policy.Timeout },
@@ -170,8 +170,8 @@ func drainRules() []nodeRule {
 
 func (d decision) confirmReservation() {
 	s := d.State
-	s.Claim.Held = true
-	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "all claims fit"})
+	s.Slot.Held = true
+	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "all reservations fit"})
 }
 
 func (d decision) postponeDrain() {
@@ -182,9 +182,9 @@ func (d decision) postponeDrain() {
 
 func (d decision) drainNode() {
 	s := d.State
-	s.Claim.Blocked = ""
+	s.Slot.Blocked = ""
 	if d.DrainForbidden {
-		s.Claim.Blocked = published.Shorten(d.DrainBlocked)
+		s.Slot.Blocked = published.Shorten(d.DrainBlocked)
 	}
 	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()),
 		d.DrainBlocked)}
@@ -201,7 +201,7 @@ func (d decision) releaseSlot(why string) { d.releaseSlotWith(d.State, why) }
 func (d decision) releaseSlotWith(s State, why string) {
 	step := Step{Action: ActionRelease, Why: why}
 	switch {
-	case !s.Claim.IsZero() && !s.Claim.Held:
+	case !s.Slot.IsZero() && !s.Slot.Held:
 		step.Action = ActionCancelReservation
 	case d.isDisruptive() && d.turn.Bundle == d.Published && s.Turn.Ended.IsZero():
 		s.Turn.Ended = d.fleet.now
@@ -212,7 +212,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	if d.isDisruptive() {
 		step.Bundle, step.Permit = d.Published, bundle.ImpactRestart
 	}
-	if s.Claim.ScaleDown {
+	if s.Slot.ScaleDown {
 		step.ScaleDown = SwitchOff
 	}
 	if d.cordonedByUs() {
@@ -221,7 +221,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	if d.Boot.Permitted != "" && d.Boot.Permitted != s.WindowsBoot.Request { // done, or given up
 		s.Booted = d.Boot.Permitted
 	}
-	s.Claim = Claim{}
+	s.Slot = Slot{}
 	step.State = s
 	if step.Why == "" {
 		step.Why = "nothing is left to do that needs a drained node"
@@ -238,7 +238,7 @@ func (p *planner) openReservations() []*nodeState {
 		}
 	}
 	slices.SortFunc(open, func(a, b *nodeState) int {
-		return cmp.Or(b.State.Claim.Taken.Compare(a.State.Claim.Taken), strings.Compare(b.Name, a.Name))
+		return cmp.Or(b.State.Slot.Taken.Compare(a.State.Slot.Taken), strings.Compare(b.Name, a.Name))
 	})
 	return open
 }

@@ -30,7 +30,7 @@ func blockerRules() []blockerRule {
 			blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
 		{"a node whose drain did not end in time starts later",
 			decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
-				return "its drain did not end in time and is tried again at " +
+				return "its drain did not end in time and is retried at " +
 					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
 			}}},
 		{"a node starts when its executables are on the host",
@@ -72,7 +72,7 @@ func startRules() []nodeRule {
 					d.Report.State == published.StateApplying
 			},
 			func(d decision) {
-				d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
+				d.reportWaiting(ReasonApplying, "the node agent still applies the previous bundle")
 			}},
 		{"a node that does not respond gets the wanted bundle without a permission",
 			func(d decision) bool { return !d.reachable && !d.publishesWanted() }, func(d decision) {

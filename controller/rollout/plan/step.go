@@ -74,9 +74,9 @@ type Step struct {
 
 // Source is what a step publishes, and how.
 type Source struct {
-	// Wanted is the rendered bundle of the node, Told the annotation of the Node that this operator has signed; both are
+	// Wanted is the rendered bundle of the node, Signed the annotation of the Node that this operator has signed; both are
 	// zero where there is none.
-	Wanted, Told published.Desired
+	Wanted, Signed published.Desired
 	// Sign returns the text of the annotation for the Node.
 	Sign func(published.Desired) (string, error)
 }
@@ -111,7 +111,7 @@ func (s Step) publishDesired(node *corev1.Node, from Source) error {
 	}
 	d := from.Wanted
 	if d.Bundle != s.Bundle {
-		d = from.Told
+		d = from.Signed
 	}
 	switch {
 	case d.Bundle == s.Bundle:
@@ -122,7 +122,7 @@ func (s Step) publishDesired(node *corev1.Node, from Source) error {
 			d.Bundle.Short())
 	}
 	d.MaxImpact, d.Urgent, d.NodeName, d.NodeUID, d.Boot = s.Permit, s.Urgent, node.Name, string(node.UID), s.Boot
-	if from.Told.SaysTheSame(d) && !s.Again {
+	if from.Signed.SaysTheSame(d) && !s.Again {
 		return nil
 	}
 	text, err := from.Sign(d)

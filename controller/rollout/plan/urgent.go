@@ -50,7 +50,7 @@ func (d decision) urgentIsPublished() bool {
 
 func (d decision) publishUrgent() {
 	s := d.stateWithTurn(d.Urgent.Bundle, bundle.ImpactNone)
-	if d.failed != "" && !d.failedForHost() { // what its host alone kept from it is tried again
+	if d.failed != "" && !d.failedForHost() { // what its host alone kept from it is retried
 		s.Failed, s.FailedRetry = d.Wanted, retryDigest(d.Retry)
 	}
 	d.addStep(Step{

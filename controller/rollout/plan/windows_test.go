@@ -24,7 +24,7 @@ func TestAChangeWaitsForItsWindow(t *testing.T) {
 		"a restart, with windows for the rest":        {bundle.ImpactRestart, Closed{Drain: opens, Reboot: opens}, nil, false},
 		"no impact, with all windows closed":          {bundle.ImpactNone, Closed{opens, opens, opens}, nil, false},
 		"a drain, with a window that has just opened": {bundle.ImpactDrain, Closed{Drain: noon()}, nil, false},
-		"a drain that has its place":                  {bundle.ImpactDrain, Closed{Drain: opens}, func(n *Node) { n.State.Claim = Claim{Taken: noon(), Held: true} }, false},
+		"a drain that has its place":                  {bundle.ImpactDrain, Closed{Drain: opens}, func(n *Node) { n.State.Slot = Slot{Taken: noon(), Held: true} }, false},
 		"a node that joins":                           {bundle.ImpactReboot, Closed{opens, opens, opens}, func(n *Node) { n.Joining = true }, false},
 		"something urgent that restarts services": {bundle.ImpactRestart, Closed{Restart: opens}, func(n *Node) {
 			n.Urgent = Urgent{Bundle: n.Wanted, Cost: bundle.ImpactRestart}

@@ -69,7 +69,7 @@ func TestAnAnnotationBootsANode(t *testing.T) {
 	for round := range 30 {
 		if round%5 == 4 { // another process of the operator, which remembers nothing
 			p.begun = nil
-			p.Drains.KeepClaimed(nil)
+			p.Drains.KeepSlots(nil)
 			p.memory = memory{}
 		}
 		r.Policy.Paused = round > 2 // the rest of a rollout waits, and a boot does not

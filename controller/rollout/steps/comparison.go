@@ -116,29 +116,28 @@ func (c *comparison) layerByDigest(ctx context.Context, d bundle.Digest, node wi
 	return l, err == nil // if not, the node agent is asked what the change costs
 }
 
-// compareNode finds out what the change of a node costs, and what of it must not wait. Told is what the operator has
-// told the node of the bundle that it has; nil if it does not know to have done so. Where a layer that the node has
-// cannot be read, neither is known.
-func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, told *published.Desired,
+// compareNode computes the impact of a node's change, and its urgent part. Signed is the desired state that the operator
+// has signed for the bundle on the node; nil if there is none. If a layer on the node cannot be read, both are unknown.
+func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, signed *published.Desired,
 	to layers.Wanted) (layers.Wanted, error) {
 	has, known := c.appliedBundle(ctx, n.Report, node)
 	if !known {
 		return layers.Wanted{}, nil
 	}
 	n.Cost = c.impactOf(has, n.Report.Layers, to)
-	if told == nil { // an urgent layer is signed with the rest of the node's bundle, so the operator must have chosen that
+	if signed == nil { // an urgent layer is signed with the rest of the node's bundle, so the operator must have chosen that
 		return layers.Wanted{}, nil
 	}
 	var how layers.Wanted
 	var err error
-	n.Urgent, how, err = c.urgentFor(has, *told, to)
+	n.Urgent, how, err = c.urgentFor(has, *signed, to)
 	return how, err
 }
 
-// urgentFor returns the urgent changes for a node that has a bundle of which it was told, and how they are published.
-func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to layers.Wanted) (plan.Urgent,
+// urgentFor returns the urgent changes for a node that has a signed bundle, and how they are published.
+func (c *comparison) urgentFor(has bundle.Bundle, signed published.Desired, to layers.Wanted) (plan.Urgent,
 	layers.Wanted, error) {
-	on := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
+	on := [2]bundle.Digest{signed.Cluster.Digest, signed.Node.Digest}
 	if c.find == nil || on[0] == to.Cluster.Digest {
 		return plan.Urgent{}, layers.Wanted{}, nil
 	}
@@ -154,9 +153,8 @@ func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to lay
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
-	// Executables and inputs are those that the node has been told of with this bundle: no others belong to what it
-	// has.
-	w := layers.Wanted{Node: to.Node, Cluster: l.packed, Own: *own, Inputs: told.Inputs, Payload: told.Payload}
+	// Executables and inputs are those that were signed with the node's bundle.
+	w := layers.Wanted{Node: to.Node, Cluster: l.packed, Own: *own, Inputs: signed.Inputs, Payload: signed.Payload}
 	if w.Bundle, err = bundle.DigestLayers(w.Cluster.Digest, own.Digest); err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}

@@ -149,7 +149,7 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 		for name, node := range tt.written {
 			e.memory.ofNode(name).written = &node
 		}
-		if got := e.toldUrgent(v); len(got) != tt.want {
+		if got := e.publishedUrgent(v); len(got) != tt.want {
 			t.Errorf("%s: %d", name, len(got))
 		}
 	}

@@ -1,11 +1,11 @@
-// Package steps makes the steps of a rollout on the cluster.
+// Package steps executes the steps of a rollout on the cluster.
 //
 //	Nodes, Machines, pods, rendered bundles --> a snapshot --plan--> steps --> one patch of one Node each
 //	                                                                   `--> drains, in the background
 //
 // It decides nothing: controller/rollout/plan decides about the next node, from a snapshot. A step is written with the
-// resourceVersion of that snapshot, so it is refused if anything about the Node has changed, and decided again. What
-// takes a node away is decided from a list that was read without a cache.
+// resourceVersion of that snapshot, so it is refused if the Node has changed, and decided again. Steps that make a node
+// unavailable are decided from a list that was read without a cache.
 //
 //	memory.go, comparison.go   the knowledge kept between two passes: of each node, and of changes of layers, by their digests
 //	pods.go, machines.go       objects beside a node
@@ -14,7 +14,6 @@
 //	step.go                    one step of one node
 //	pass.go, result.go         a pass, and its report
 //
-// Between two passes a process knows of a node what it has written, until the cache has that, what it was told, and for
-// how long it has seen the node's state (docs/decisions/0025-time-as-observed.md). All of it is found out again by a
-// process that starts.
+// Between two passes it remembers of a node its own writes until the cache has them, what it signed, and for how long it
+// has seen the node's state (docs/decisions/0025-time-as-observed.md). A process that starts finds all of it out again.
 package steps

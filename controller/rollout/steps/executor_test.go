@@ -10,7 +10,7 @@ import (
 
 // TestStepsThatTakeANodeAway: before the pods are gone, a place can be taken and held.
 func TestStepsThatTakeANodeAway(t *testing.T) {
-	claimed := plan.State{Claim: plan.Claim{Taken: time.Unix(1, 0)}}
+	claimed := plan.State{Slot: plan.Slot{Taken: time.Unix(1, 0)}}
 	for _, tt := range []struct {
 		name                string
 		step                plan.Step

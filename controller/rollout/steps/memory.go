@@ -84,9 +84,9 @@ func (m *nodeMemory) noteSigned(node windowsnode.Node, on published.Desired, has
 	return true
 }
 
-// toldDesired returns what the node was told of the bundle that it has; nil if this operator does not know to have told
-// it. What a node reports chooses among that, and adds nothing.
-func (m *nodeMemory) toldDesired(has bundle.Digest) *published.Desired {
+// signedDesired returns the desired state that this operator has signed for the node's bundle; nil if there is none. A
+// report of a node only chooses among signed ones.
+func (m *nodeMemory) signedDesired(has bundle.Digest) *published.Desired {
 	i := slices.IndexFunc(m.signed, func(d published.Desired) bool { return d.Bundle == has })
 	if i < 0 {
 		return nil

@@ -29,7 +29,7 @@ const (
 // RunSteps makes the next steps. The error is why none was made; calling it again continues.
 func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	if err := e.Notary.BeginTerm(ctx); err != nil {
-		return Result{}, fmt.Errorf("preparing to sign what is published: %w", err)
+		return Result{}, fmt.Errorf("preparing the signing keys: %w", err)
 	}
 	nodes, err := e.CachedNodes(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		}
 		next = plan.NextSteps(view.Fleet)
 	}
-	e.Drains.KeepClaimed(claimedSince(view.Fleet))
+	e.Drains.KeepSlots(slotsSince(view.Fleet))
 	result := Result{Plan: next, Policy: r.Policy, Blame: view.failureCause(e.Layers, r)}
 	if next.Wake > 0 {
 		result.Again = max(next.Wake, time.Second)
@@ -62,7 +62,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		result.requeueWithin(againUnsettled)
 	}
 	result.Failed = errors.Join(append(view.failed, e.makeNextSteps(ctx, &result, view, r)...)...)
-	result.Urgent = e.toldUrgent(view)
+	result.Urgent = e.publishedUrgent(view)
 	e.sendFleetEvents(result, r)
 	return result, nil
 }
@@ -96,15 +96,15 @@ func (e *Executor) makeNextSteps(ctx context.Context, result *Result, view snaps
 	return failed
 }
 
-// toldUrgent returns the urgent layers on Nodes, also since the snapshot was made.
-func (e *Executor) toldUrgent(v snapshot) []layers.Wanted {
+// publishedUrgent returns the urgent layers on Nodes, also since the snapshot was made.
+func (e *Executor) publishedUrgent(v snapshot) []layers.Wanted {
 	var list []layers.Wanted
 	for _, n := range v.Nodes {
-		u, told := v.urgent[n.Name], n.Published
+		u, on := v.urgent[n.Name], n.Published
 		if node := e.memory.ofNode(n.Name).written; node != nil {
-			told = node.Desired.Bundle // what this executor has written itself
+			on = node.Desired.Bundle // what this executor has written itself
 		}
-		if u.Bundle != "" && u.Bundle == told && u.Bundle != n.Wanted {
+		if u.Bundle != "" && u.Bundle == on && u.Bundle != n.Wanted {
 			list = append(list, u)
 		}
 	}
@@ -118,12 +118,12 @@ func needsBoot(p plan.Plan, node string) bool {
 	})
 }
 
-// claimedSince returns when the places of nodes were taken whose pods may be evicted.
-func claimedSince(f plan.Fleet) map[string]time.Time {
+// slotsSince returns when the slots of nodes were taken whose pods may be evicted.
+func slotsSince(f plan.Fleet) map[string]time.Time {
 	held := map[string]time.Time{}
 	for _, n := range f.Nodes {
-		if n.State.Claim.Held {
-			held[n.Name] = n.State.Claim.Taken
+		if n.State.Slot.Held {
+			held[n.Name] = n.State.Slot.Taken
 		}
 	}
 	return held

@@ -127,7 +127,7 @@ func TestAStepOfAnOldNodeIsNotMade(t *testing.T) {
 	decided := p.now("win-old")
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`))
 	must(t, p.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-old"}}, pause))
-	take := plan.Step{Node: "win-old", Action: plan.ActionReserve, Cordon: plan.SwitchOn, State: plan.State{Claim: plan.Claim{Taken: time.Now()}}}
+	take := plan.Step{Node: "win-old", Action: plan.ActionReserve, Cordon: plan.SwitchOn, State: plan.State{Slot: plan.Slot{Taken: time.Now()}}}
 	did := p.do(take, decided, has)
 	if !apierrors.IsConflict(did.err) || did.written {
 		t.Errorf("written %v, error %v, want a conflict", did.written, did.err)
@@ -153,8 +153,8 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 		Spec:       corev1.PodSpec{NodeName: "win-drained", Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/app:1"}}},
 	}
 	p.create(pod)
-	held := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}
-	p.Drains.DrainNode(t.Context(), "win-drained", held.Claim.Taken)
+	held := plan.State{Slot: plan.Slot{Taken: time.Now(), Held: true}}
+	p.Drains.DrainNode(t.Context(), "win-drained", held.Slot.Taken)
 	for _, permit := range []bundle.Impact{bundle.ImpactDrain, bundle.ImpactReboot} {
 		s := plan.Step{Node: "win-drained", Action: plan.ActionPublish, Bundle: next.Bundle, Permit: permit, State: held}
 		did := p.do(s, p.now("win-drained"), next)
@@ -166,7 +166,7 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 		}
 	}
 	// It is drained again, and then told.
-	p.Drains.DrainNode(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.DrainNode(t.Context(), "win-drained", held.Slot.Taken)
 	if len(p.begun) != 2 {
 		t.Errorf("its drain was begun %d times, want 2", len(p.begun))
 	}
@@ -284,7 +284,7 @@ func TestAPlaceThatTheCacheDoesNotShow(t *testing.T) {
 	p.Nodes = behind{Reader: p.Client, nodes: []corev1.Node{p.now("win-1"), p.now("win-2")}}
 	// The operator that was the leader before has taken win-2.
 	taken := p.now("win-2")
-	state, err := plan.State{Claim: plan.Claim{Taken: time.Now().UTC().Truncate(time.Second), Held: true}}.Encode()
+	state, err := plan.State{Slot: plan.Slot{Taken: time.Now().UTC().Truncate(time.Second), Held: true}}.Encode()
 	must(t, err)
 	taken.Annotations[published.RolloutAnnotation], taken.Annotations[published.CordonAnnotation] = state, published.CordonedForRollout
 	taken.Spec.Unschedulable = true

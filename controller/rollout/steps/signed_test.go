@@ -130,7 +130,7 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}.Encode()
+	state, err := plan.State{Slot: plan.Slot{Taken: time.Now(), Held: true}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

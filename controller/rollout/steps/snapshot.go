@@ -58,7 +58,7 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n, urgent, failed := e.observeNode(ctx, nodes[name], r, c)
 		if failed != nil {
-			v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, failed))
+			v.failed = append(v.failed, fmt.Errorf("preparing the urgent bundle of node %s: %w", name, failed))
 		}
 		if n.Urgent.Bundle != "" {
 			v.urgent[name] = urgent
@@ -94,11 +94,11 @@ func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Ren
 	n.Wanted, n.Target = w.Bundle, w.Target
 	n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
 	var urgent layers.Wanted
-	err = e.tryForNode(ctx, "what is urgent for Node "+node.Name, func(ctx context.Context) (err error) {
-		urgent, err = c.compareNode(ctx, &n, node, m.toldDesired(n.Report.Applied), w)
+	err = e.tryForNode(ctx, "urgent bundle of Node "+node.Name, func(ctx context.Context) (err error) {
+		urgent, err = c.compareNode(ctx, &n, node, m.signedDesired(n.Report.Applied), w)
 		return err
 	})
-	if n.State.Claim.IsZero() && isDamaged(on, w, e.Namespace) { // in a turn it waits for the end
+	if n.State.Slot.IsZero() && isDamaged(on, w, e.Namespace) { // in a turn it waits for the end
 		n.Published, n.Permitted = "", ""
 	}
 	return n, urgent, err

@@ -97,7 +97,7 @@ func (e *Executor) tryStep(ctx context.Context, s nodeStep) (did outcome) {
 // makeStep makes one step. It reports whether the Node was written.
 func (e *Executor) makeStep(ctx context.Context, s nodeStep) (bool, error) {
 	from, node := e.sourceOfStep(s), s.node
-	if s.Bundle != "" && from.Told.Bundle != s.Bundle && s.withheld {
+	if s.Bundle != "" && from.Signed.Bundle != s.Bundle && s.withheld {
 		return false, nil // it is rendered again
 	}
 	if needsEmptyNode(s.Step) {
@@ -127,7 +127,7 @@ func (e *Executor) makeStep(ctx context.Context, s nodeStep) (bool, error) {
 		e.recordStep(s.Step, node, from.Wanted.Bundle)
 	}
 	if s.Action == plan.ActionDrain {
-		e.Drains.DrainNode(ctx, s.Node, s.State.Claim.Taken)
+		e.Drains.DrainNode(ctx, s.Node, s.State.Slot.Taken)
 	}
 	return changes, nil
 }
@@ -194,17 +194,17 @@ func isDisruptive(s plan.Step) bool {
 
 // needsEmptyNode reports whether a step permits what needs a node without pods. Nodes that are joining have none.
 func needsEmptyNode(s plan.Step) bool {
-	return (s.Permit == bundle.ImpactDrain || s.Permit == bundle.ImpactReboot) && !s.State.Claim.IsZero()
+	return (s.Permit == bundle.ImpactDrain || s.Permit == bundle.ImpactReboot) && !s.State.Slot.IsZero()
 }
 
 // sourceOfStep is what a step publishes on a Node.
 func (e *Executor) sourceOfStep(s nodeStep) plan.Source {
 	id := s.node.ID()
-	told, err := e.Notary.OpenDesired(id, s.node.Annotations[published.DesiredAnnotation])
+	signed, err := e.Notary.OpenDesired(id, s.node.Annotations[published.DesiredAnnotation])
 	if err != nil {
-		told = published.Desired{} // what stands there is not signed by this operator
+		signed = published.Desired{} // the annotation is not signed by this operator
 	}
-	from := plan.Source{Told: told, Sign: func(d published.Desired) (string, error) {
+	from := plan.Source{Signed: signed, Sign: func(d published.Desired) (string, error) {
 		d.PermitFor = 0
 		if d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
 			d.PermitFor = int64(s.permitFor.Seconds())
@@ -247,7 +247,7 @@ func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundl
 		reason, level = EventTurnBegun, 0
 	case plan.ActionRelease, plan.ActionCancelReservation:
 		level = 0
-		if !before.Rollout.Claim.IsZero() {
+		if !before.Rollout.Slot.IsZero() {
 			reason = EventTurnEnded
 			if s.State.Turn.Ended.IsZero() || !s.State.Postponed.IsZero() {
 				kind, reason = corev1.EventTypeWarning, EventTurnPostponed

@@ -1,4 +1,4 @@
-// Package drain moves the pods of a node away, with kubectl's own rules for which pods those are.
+// Package drain evicts the pods of a node, by kubectl's rules.
 //
 //	EvictOnce: pods of the node --kubectl's filters--> evict each once --> the pods left, and what blocks them
 //
@@ -179,7 +179,7 @@ func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod, lookups *int) (go
 
 // isDenied reports whether a request was refused for what it asks, as by an admission webhook or policy, which give
 // statuses of their own (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response).
-// Temporary causes are tried again instead: a token that is renewed, a limit of time, and a pod that was replaced.
+// Temporary causes are retried instead: a token that is renewed, a limit of time, and a pod that was replaced.
 func isDenied(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

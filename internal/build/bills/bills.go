@@ -1,5 +1,5 @@
-// Package bills makes bills of materials, CycloneDX in JSON, from what Go writes into every program about its modules.
-// They have no time and no place: the same programs have the same bills.
+// Package bills makes bills of materials from the build information of programs. They have no time and no place: the
+// same programs have the same bills.
 package bills
 
 import (

@@ -1,5 +1,5 @@
-// Goldencases writes the nodes of every case of golden/cases whole, as wmco render --all --out does, for programs of
-// other modules: golden keeps most of them as differences.
+// Goldencases writes each case of golden/cases as whole nodes, for other modules: golden keeps most of them as
+// differences.
 //
 //	go run ./internal/build/goldencases golden/cases OUT    # OUT/none/want/win-a/C/k/kubelet.conf
 package main

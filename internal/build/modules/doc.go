@@ -1,6 +1,6 @@
-// Package modules asks the go command whether the module proxy serves the modules of a part. A proxy may serve a subset
-// of all versions, and another subset tomorrow: an optional part (a tool, a judge in tests, an executable of the
-// payload) is then skipped with a message.
+// Package modules checks whether the module proxy serves the modules of a part. A proxy may serve a subset of all
+// versions, and another subset tomorrow: an optional part (a tool, a judge in tests, an executable of the payload) is
+// then skipped with a message.
 //
 //	go list -deps --> all downloaded | RefusedError: MODULE@VERSION: 403 Forbidden | any other error
 package modules

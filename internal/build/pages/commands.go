@@ -22,16 +22,45 @@ func commandsPage(root *cobra.Command) string {
 	shared := sharedFlags(commands)
 	var out strings.Builder
 	out.WriteString("# Commands\n\nGenerated from the commands' own help (`make generate`).\n\n")
-	fmt.Fprintf(&out, "%s\n\n## Common flags\n\n```\n%s```\n", root.Long, shared.FlagUsagesWrapped(cli.Columns))
+	fmt.Fprintf(&out, "%s\n\n## Common flags\n\n```\n%s```\n\nThose of a kubeconfig: `%s`.\n", root.Long, shared.FlagUsagesWrapped(cli.Columns), strings.Join(kubeconfigFlags(), "`, `"))
+	first := map[string]string{}
 	for _, c := range commands {
 		own, common := usageWithout(c, shared)
-		fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s", c.CommandPath(), cmp.Or(c.Long, c.Short), own)
+		fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s", c.CommandPath(), longOnce(c, first), own)
 		if len(common) > 0 {
-			fmt.Fprintf(&out, "\n%s\n", cli.Wrap("Common flags: "+strings.Join(common, ", "), "  "))
+			fmt.Fprintf(&out, "\n%s\n", cli.Wrap("Common flags: "+strings.Join(groupKubeconfigFlags(common), ", "), "  "))
 		}
 		out.WriteString("```\n")
 	}
 	return out.String()
+}
+
+// longOnce returns the description of a command. An exit status that an earlier command has is a reference to that one.
+func longOnce(c *cobra.Command, first map[string]string) string {
+	long := cmp.Or(c.Long, c.Short)
+	text, statuses, ok := strings.Cut(long, "\nExit status:\n")
+	if !ok {
+		return long
+	}
+	if earlier, ok := first[statuses]; ok {
+		return text + "\nExit status: as " + earlier
+	}
+	first[statuses] = c.CommandPath()
+	return long
+}
+
+// kubeconfigFlags choose a cluster and its user. A command has all of them or none.
+func kubeconfigFlags() []string {
+	return []string{"--as", "--as-group", "--cluster", "--context", "--kubeconfig", "--request-timeout", "--user"}
+}
+
+// groupKubeconfigFlags replaces kubeconfigFlags by their common name.
+func groupKubeconfigFlags(flags []string) []string {
+	others := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(kubeconfigFlags(), f) })
+	if len(flags)-len(others) < len(kubeconfigFlags()) {
+		return flags
+	}
+	return append([]string{"those of a kubeconfig"}, others...)
 }
 
 // documentedCommands returns the commands that have a part of the page, each before those below it.

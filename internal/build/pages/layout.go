@@ -15,9 +15,9 @@ func nodeLayout() string {
 
 Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). A node has nothing of this project without a row here.
 
-* **Layer**: ` + "`cluster`" + ` entries are equal on all nodes of a platform and stage, ` + "`node`" + ` entries are a node's own.
-* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the Node exists; cni.conf and kube-proxy also wait for the facts of the host.
-* **Impact**: the cost of a change: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
+* **Layer**: entries are equal on all nodes of a platform and stage, or ` + "`node`" + `: a node's own.
+* **Stage**: entries are installed at first contact, or ` + "`joined`" + `: when the Node exists. cni.conf and kube-proxy also wait for the facts of the host.
+* **Impact**: the cost of a change: none, or ` + "`restart` (of the services that read it) < `drain` < `reboot`" + `.
 * **From**: the input objects.
 `)
 	for _, section := range []bundle.Section{
@@ -43,9 +43,16 @@ func layoutTable(section bundle.Section) string {
 }
 
 func layoutRow(r render.Row) string {
-	stage := bundle.StageJoin
+	var special []string // what differs from most entries
+	if r.Layer != bundle.LayerCluster {
+		special = append(special, string(r.Layer))
+	}
 	if r.JoinedOnly {
-		stage = bundle.StageJoined
+		special = append(special, string(bundle.StageJoined))
+	}
+	impact := r.Impact
+	if impact == bundle.ImpactNone {
+		impact = ""
 	}
 	what := r.Doc
 	if r.Secret {
@@ -54,7 +61,7 @@ func layoutRow(r render.Row) string {
 	if len(r.Platforms) > 0 {
 		what += " (" + join(r.Platforms) + ")"
 	}
-	return fmt.Sprintf("| `%s` | %s | %s, %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, join(r.Causes))
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, strings.Join(special, ", "), impact, join(r.Causes))
 }
 
 // join lists names.

@@ -1,5 +1,5 @@
-// Package pages writes the pages of docs that are made from tables, package comments and the help of the commands, and the schemas of what
-// commands print. The tests of cmd/wmco call it with the commands and the types of their answers: no program links it.
+// Package pages writes the generated pages and schemas of docs. The tests of cmd/wmco call it with the commands and the
+// types of their answers: no program links it.
 package pages
 
 import (

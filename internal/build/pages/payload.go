@@ -14,16 +14,16 @@ func payloadPage() string {
 	var out strings.Builder
 	out.WriteString(`# The Windows executables
 
-Generated from the table (` + "`payload/`, `make generate`" + `). All executables are built from source, for windows/amd64 and without cgo, from modules that ` + "`payload/<component>/go.sum`" + ` pins. The same modules and
-release of Go give the same bytes on any machine.
+Generated from ` + "`payload/` (`make generate`)" + `. All executables are built from source, for windows/amd64 and without cgo, from modules that ` + "`payload/<component>/go.sum`" + ` pins. The same modules and
+release of Go give the same bytes.
 
-    make payload                                # bin/payload, bin/sbom; builds what is missing
+    make payload                                # bin/payload, bin/sbom; builds missing ones
     make payload PAYLOAD=kube-log-runner,cni    # a part, by names of executables or components
     make payload-check                          # builds again from empty caches and compares; lists newer versions
-    wmco render --from cluster --all --payload bin/payload    # digests and sizes in what is rendered; validate and diff take it too
+    wmco render --from cluster --all --payload bin/payload    # adds digests and sizes; so do validate and diff
 
-A component that cannot be built does not stop the others: a table at the end names each one, its version and the module
-version that could not be downloaded, and make fails.
+A component that cannot be built does not stop the others: a table at the end names it and the module version that could
+not be downloaded, and make fails.
 
 ## Executables
 
@@ -34,15 +34,14 @@ version that could not be downloaded, and make fails.
 	fmt.Fprintf(&out, `
 ## bin/payload
 
-%s lists every executable: its path on the node, the module, version and release of Go, and sha256 digest and size of the executable (raw) and of the file (stored). The files are %s, compressed with zstd; the
-folder has no others. Its reader (payload/store) checks every byte, and refuses a missing, changed or unlisted file, and a list of another wmco version.
+%s lists every executable: path on the node, module, version, release of Go, and digest and size, raw and stored. The files are %s, compressed with zstd. Every byte is checked when the folder is read;
+a missing, changed or unlisted file, and a list of another wmco version, are refused.
 
-bin/sbom holds bills of materials (CycloneDX %s, JSON), one for each executable and %s for all, from the build information in the executables.
+bin/sbom holds bills of materials (CycloneDX %s, JSON), one for each executable and %s for all.
 
 ## Versions of clusters
 
-A node gets the kubelet and kube-proxy of its cluster's minor version, by the newest completed update. The kubelet must not be newer than an API server, and at most three minor versions older. While the MachineConfigPool `+"`worker`"+` is paused,
-Windows nodes keep the version of the pool (`+"[upgrades.md](upgrades.md#kubernetes-versions)"+`). wmco validate warns about a cluster that is not in this table.
+A node gets the kubelet and kube-proxy of its cluster's minor version (`+"[upgrades.md](upgrades.md#kubernetes-versions)"+`). wmco validate warns about a cluster that is not in this table.
 
 | cluster | its Kubernetes | kubelet and kube-proxy |
 |---|---|---|

@@ -19,8 +19,8 @@ func reasonsPage() string {
 	var out strings.Builder
 	out.WriteString(`# Reasons
 
-Reasons of findings, of hosts, nodes and conditions in the [status](status.md), and of Events, in alphabetical order after the index of findings. ` + "`wmco explain REASON`" + ` prints the
-same. A reason without a fix needs no action. Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `).
+Reasons of findings, of hosts, nodes and conditions in the [status](status.md), and of Events. ` + "`wmco explain REASON`" + ` prints the same. A reason without a fix needs no action.
+Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `).
 
 ## Findings
 

@@ -1,5 +1,5 @@
-// Package release makes what an administrator installs from programs and executables that are built already. It is a
-// module of its own, because the operator must not link what makes images.
+// Package release packs built programs into a release. It is a module of its own, because the operator must not link
+// what makes images.
 //
 //	programs, payload, bills --Image--> OCI layout      programs --Archive--> archives, krew manifest
 //	two lists of executables --Notes--> what changed    folder --Sums--> checksums, table

@@ -1,4 +1,4 @@
-// Package screens makes pictures of what the commands print, for docs/screens.
+// Package screens draws the terminals of docs/screens.
 //
 //	golden/clusters --Fleet--> files of a cluster with Windows nodes --wmco--> text --Draw--> SVG
 //

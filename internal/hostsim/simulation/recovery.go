@@ -21,7 +21,7 @@ func (h *Host) CrashService(ctx context.Context, name string) error {
 
 // RunRecovery does the recovery after CrashService. The service gets its configuration of this moment; neither a stop
 // nor another configuration in between ends the wait. Starting a service that runs, or is disabled or deleted by then,
-// fails, and is not tried again (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-sc_action; event 7032 of the
+// fails, and is not retried (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-sc_action; event 7032 of the
 // service control manager names the error).
 func (h *Host) RunRecovery(ctx context.Context, name string) error {
 	return h.itself(ctx, func(s *State) error {

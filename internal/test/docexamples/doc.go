@@ -1,3 +1,2 @@
-// Package docexamples has a real API server take every manifest of docs/examples, as a cluster would. Its tests are all
-// that it has.
+// Package docexamples applies every manifest of docs/examples to a real API server. Its tests are all that it has.
 package docexamples

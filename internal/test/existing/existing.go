@@ -1,6 +1,5 @@
-// Package existing lists what the generations of the existing operator leave on the host and the Node of an instance:
-// its files, services and annotations. Its agent cannot be had here; a simulated host is furnished by the list, and
-// adopted.
+// Package existing lists what versions of the existing operator leave on a host and its Node: its files, services and
+// annotations. Tests put them on a simulated host and adopt it.
 //
 //	fact: a path, a service or an annotation, and the line of its source in each generation --Of--> Furnishing of one generation
 //

@@ -119,7 +119,7 @@ func (f *fleet) writes(t *testing.T, r reading) effects {
 	for _, q := range f.requests(t)[r.requests:] {
 		switch key := what(q); {
 		case !q.IsWrite() || q.Resource == "leases": // leader election goes by the clock
-		case q.Status == http.StatusConflict: // a kubelet wrote on the Node at the same time; it is tried again
+		case q.Status == http.StatusConflict: // a kubelet wrote on the Node at the same time; it is retried
 		case q.User == operatorUser:
 			got.Operator[key]++
 		case q.Agent == agentProgram:

@@ -171,7 +171,7 @@ func TestAFleetOfAllGenerationsIsAdopted(t *testing.T) {
 			t.Errorf("%s was changed", n.name)
 		}
 	}
-	w.says("InstanceSetupFailure", configure.InstancesName, configure.ReasonHostKey, other.address)
+	w.awaitEvent("InstanceSetupFailure", configure.InstancesName, configure.ReasonHostKey, other.address)
 }
 
 // showNodes shows the Nodes of a test that has failed.

@@ -82,8 +82,8 @@ func TestAnAdoptionIsRolledBackWhereTheKubeletDoesNotComeBack(t *testing.T) {
 	s.KubeletWithin = 30 * time.Second
 	w.operateAs(s)
 	w.adopt("instance-l")
-	w.says("TurnBegun", "instance-l", "drain")
-	w.says(node.EventNotAdopted, "instance-l", "as the existing operator left it", "the kubelet has not reported to the API server since it was restarted")
+	w.awaitEvent("TurnBegun", "instance-l", "drain")
+	w.awaitEvent(node.EventNotAdopted, "instance-l", "as the existing operator left it", "the kubelet has not reported to the API server since it was restarted")
 	eventually(t, "the existing agent and the older kubelet", func() bool { return m.hasExistingAgent() && m.Text(kubeletProgram) == before })
 	eventually(t, "the cause in the report", func() bool {
 		r, err := published.DecodeReport(w.node("instance-l").Annotations[published.ReportAnnotation])

@@ -102,7 +102,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	// A paused node is looked at, and its plan is shown.
 	w.annotate("instance-a", published.PausedAnnotation, "true")
 	w.adopt("instance-a")
-	w.says(node.EventAdoptionPlanned, "instance-a", "impact drain", "restarts", "containerd", "nothing was changed yet")
+	w.awaitEvent(node.EventAdoptionPlanned, "instance-a", "impact drain", "restarts", "containerd", "nothing was changed yet")
 	eventually(t, "the plan in the status", func() bool {
 		h := w.host("instance-a")
 		return h.State == nodestate.Waiting && h.Reason == fleet.ReasonAdopting && strings.Contains(h.Message, "impact drain")
@@ -114,7 +114,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 
 	w.unannotate("instance-a", published.PausedAnnotation)
 	eventually(t, "the adopted node", func() bool { return w.adopted("instance-a", "192.0.2.81") })
-	w.says(node.EventAdopted, "instance-a")
+	w.awaitEvent(node.EventAdopted, "instance-a")
 	eventually(t, "the whole bundle", func() bool {
 		row := fleet.Of(windowsnode.Decode(*w.node("instance-a")), windowsnode.SilenceByKubelet)
 		return row.State == nodestate.Updated && row.Agent != "" && w.node("instance-a").Annotations[published.AdoptAnnotation] == ""
@@ -138,7 +138,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 
 	w.removeEntry("192.0.2.81")
 	eventually(t, "the end of the adopted Node", func() bool { return !w.hasNode("instance-a") })
-	w.says("InstanceTeardown", "instance-a", "cleaned up")
+	w.awaitEvent("InstanceTeardown", "instance-a", "cleaned up")
 	all, err := a.Snapshot(t.Context())
 	must(t, err)
 	if len(all.Services) > 0 || a.Text(`C:\k\kubelet.exe`) != "" || w.recordOf("192.0.2.81").Node != "" {
@@ -160,7 +160,7 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	starts := m.Starts()
 	w.operate()
 	w.adopt("instance-c")
-	w.says(node.EventAdoptionPlanned, "instance-c", "impact restart", bundle.AgentService)
+	w.awaitEvent(node.EventAdoptionPlanned, "instance-c", "impact restart", bundle.AgentService)
 	eventually(t, "the adopted node", func() bool { return w.adopted("instance-c", "192.0.2.83") })
 	if now := m.Starts(); now["containerd"] != starts["containerd"] || now["windows_exporter"] != starts["windows_exporter"]+1 {
 		t.Errorf("services were started %v, before %v", now, starts)
@@ -175,7 +175,7 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	// It was the only entry: its removal is confirmed, as that of an instance which has joined.
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
 	w.removeEntry("192.0.2.83")
-	w.annotateAs(w.says("RemovalNotConfirmed", "instance-c", "has no entry", "fix: ", node.RemoveAnnotation+"=true"))
+	w.annotateAs(w.awaitEvent("RemovalNotConfirmed", "instance-c", "has no entry", "fix: ", node.RemoveAnnotation+"=true"))
 	eventually(t, "the end of the adopted Node", func() bool { return !w.hasNode("instance-c") })
 	all, err := m.Snapshot(t.Context())
 	must(t, err)
@@ -193,7 +193,7 @@ func TestAHostWithAnotherKeyThanThePinnedOneIsNotAdopted(t *testing.T) {
 	w.annotate("instance-d", hosts.PinAnnotation, hosts.EncodeKey(other.PublicKey()))
 	w.operate()
 	w.adopt("instance-d")
-	note := w.says("InstanceSetupFailure", configure.InstancesName, configure.ReasonHostKey, "192.0.2.84", "oc annotate node instance-d "+hosts.PinAnnotation+"-")
+	note := w.awaitEvent("InstanceSetupFailure", configure.InstancesName, configure.ReasonHostKey, "192.0.2.84", "oc annotate node instance-d "+hosts.PinAnnotation+"-")
 	if !m.hasExistingAgent() || w.recordOf("192.0.2.84").HostKey != "" || m.hasUpload(t) {
 		t.Errorf("a host with another key was used: %s", note)
 	}
@@ -218,7 +218,7 @@ func TestANodeCannotHaveAnotherHostAdopted(t *testing.T) {
 	w.annotate("aaa-liar", hosts.PinAnnotation, hosts.EncodeKey(m.hostKey(t)))
 	w.adopt("aaa-liar")
 	w.operate()
-	w.says("InstanceSetupFailure", configure.InstancesName, configure.ReasonNotTheHost, "aaa-liar", "instance-e", "nothing was changed")
+	w.awaitEvent("InstanceSetupFailure", configure.InstancesName, configure.ReasonNotTheHost, "aaa-liar", "instance-e", "nothing was changed")
 	if !m.hasExistingAgent() || w.recordOf("192.0.2.85").Node != "" {
 		t.Fatal("the host of another node was taken")
 	}
@@ -261,7 +261,7 @@ func TestARolledBackAdoptionLeavesTheExistingAgent(t *testing.T) {
 	}))
 	w.operate()
 	w.adopt("instance-g")
-	w.says(node.EventNotAdopted, "instance-g", "as the existing operator left it", "windows_exporter")
+	w.awaitEvent(node.EventNotAdopted, "instance-g", "as the existing operator left it", "windows_exporter")
 	eventually(t, "the existing agent", m.hasExistingAgent)
 	eventually(t, "the failure in the status", func() bool {
 		h := w.host("instance-g")
@@ -310,7 +310,7 @@ func TestAnAdoptionIsWithdrawn(t *testing.T) {
 	}
 	w.operate()
 	for name := range nodes {
-		w.says(node.EventAdoptionPlanned, name, "nothing was changed yet")
+		w.awaitEvent(node.EventAdoptionPlanned, name, "nothing was changed yet")
 	}
 	w.annotate("instance-j", published.AdoptAnnotation, "false")
 	w.removeEntry("192.0.2.91")

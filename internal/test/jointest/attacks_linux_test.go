@@ -277,7 +277,7 @@ func TestAHostThatIsAnotherNodeIsNotChanged(t *testing.T) {
 	must(t, a.Edit(t.Context(), func(s *simulation.State) { s.HostName = "renamed" }))
 	starts := a.Starts()
 	w.removeEntry("192.0.2.93")
-	w.says("InstanceRemovalWaiting", "instance-a", "it is node \"renamed\"", "nothing was changed", "fix: ")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-a", "it is node \"renamed\"", "nothing was changed", "fix: ")
 	if !w.hasNode("instance-a") || a.Status("kubelet") != plan.ServiceRunning || !maps.Equal(a.Starts(), starts) {
 		t.Errorf("the host was changed: %v, before %v", a.Starts(), starts)
 	}
@@ -298,7 +298,7 @@ func TestANameThatAHostHasIsNotGivenAway(t *testing.T) {
 	must(t, w.Delete(t.Context(), w.node("instance-a")))
 	thief := w.machine("instance-a", "192.0.2.96")
 	w.addEntry("192.0.2.96")
-	w.says("InstanceSetupFailure", "windows-instances", "NodeNameTaken", "192.0.2.96", "192.0.2.95", "fix: rename the computer")
+	w.awaitEvent("InstanceSetupFailure", "windows-instances", "NodeNameTaken", "192.0.2.96", "192.0.2.95", "fix: rename the computer")
 	if w.hasNode("instance-a") || len(thief.Starts()) > 0 {
 		t.Errorf("a host has joined under the name of another one: services %v", thief.Starts())
 	}
@@ -331,7 +331,7 @@ func TestASecondEntryOfAHostIsRefused(t *testing.T) {
 	w.allJoin([]string{"instance-a"})
 	check := w.untouched("instance-a", record.OfEntry("192.0.2.97"))
 	w.addEntry("192.0.2.98")
-	w.says("InstanceSetupFailure", "windows-instances", "SameHost", "192.0.2.98", "192.0.2.97", "node instance-a", "fix: ")
+	w.awaitEvent("InstanceSetupFailure", "windows-instances", "SameHost", "192.0.2.98", "192.0.2.97", "node instance-a", "fix: ")
 	check()
 }
 

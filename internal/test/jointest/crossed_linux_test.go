@@ -28,7 +28,7 @@ func TestARemovalThatIsTakenBackAfterAChangeOfTheInputs(t *testing.T) {
 	})
 	eventually(t, "the pod", func() bool { return w.running("guarded", name) == 1 })
 	w.removeEntry(address)
-	w.says("InstanceRemovalWaiting", name, "blocked")
+	w.awaitEvent("InstanceRemovalWaiting", name, "blocked")
 	had := w.desiredOf(name).Bundle
 	w.create(mirrorSet("crossed"))
 	hasMirror := func(m *joinedMachine) bool {

@@ -25,8 +25,8 @@ const (
 	fails  = "InstanceSetupFailure"
 )
 
-// says waits for an event about an object with these parts, and returns its note.
-func (w *world) says(reason, about string, parts ...string) string {
+// awaitEvent waits for an event about an object with these parts, and returns its note.
+func (w *world) awaitEvent(reason, about string, parts ...string) string {
 	w.t.Helper()
 	var found string
 	eventually(w.t, "an event "+reason+" about "+about+" with "+strings.Join(parts, ", "), func() bool {
@@ -67,18 +67,18 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 
 	const about = "windows-instances"
 	w.allJoin([]string{"healthy", "by-name", "twin"})
-	w.says(joined, about, "192.0.2.29")
+	w.awaitEvent(joined, about, "192.0.2.29")
 	if got := w.node("by-name").Annotations["windowsmachineconfig.openshift.io/instance"]; got != "win.example.com" {
 		t.Errorf("the Node of the host with a DNS name is for %q", got)
 	}
-	w.says(fails, about, "192.0.2.27", "Unreachable", "fix: ")
-	w.says(fails, about, "192.0.2.23", "LoginRefused", "fix: add the public key")
-	w.says(fails, about, "192.0.2.25", "NodeNameTaken", "192.0.2.125", "fix: ")
-	w.says(fails, about, "192.0.2.26", "NodeNameTaken", "a Node of linux", "fix: ")
-	w.says(fails, about, "twin.example.com", "InstanceTaken", "192.0.2.22", "fix: remove the entry")
-	w.says(fails, about, "192.0.2.28", "username=<name>")
-	w.says(fails, about, "nobody.example.com", "cannot be resolved", "fix: ")
-	changed := w.says(fails, about, "192.0.2.24", "HostKeyChanged", "fix: ")
+	w.awaitEvent(fails, about, "192.0.2.27", "Unreachable", "fix: ")
+	w.awaitEvent(fails, about, "192.0.2.23", "LoginRefused", "fix: add the public key")
+	w.awaitEvent(fails, about, "192.0.2.25", "NodeNameTaken", "192.0.2.125", "fix: ")
+	w.awaitEvent(fails, about, "192.0.2.26", "NodeNameTaken", "a Node of linux", "fix: ")
+	w.awaitEvent(fails, about, "twin.example.com", "InstanceTaken", "192.0.2.22", "fix: remove the entry")
+	w.awaitEvent(fails, about, "192.0.2.28", "username=<name>")
+	w.awaitEvent(fails, about, "nobody.example.com", "cannot be resolved", "fix: ")
+	changed := w.awaitEvent(fails, about, "192.0.2.24", "HostKeyChanged", "fix: ")
 
 	// Each is fixed as in its message.
 	w.machine("late", "192.0.2.27")
@@ -93,7 +93,7 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	stop()
 	w.operate()
 	w.allJoin([]string{"late", "refuses", "reinstalled", "taken", "linux"})
-	w.says(joined, about, "192.0.2.27")
+	w.awaitEvent(joined, about, "192.0.2.27")
 }
 
 // pin notes a host key, as if the host had been reached before.

@@ -44,11 +44,11 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	starts := renamed.Starts()
 	w.removeEntry("192.0.2.111")
 	w.removeEntry("192.0.2.114")
-	w.says("InstanceRemovalWaiting", "aaa-attacker", "192.0.2.111", "fix: ", "oc annotate")
+	w.awaitEvent("InstanceRemovalWaiting", "aaa-attacker", "192.0.2.111", "fix: ", "oc annotate")
 	if w.node("aaa-attacker").Annotations[published.VersionAnnotation] != "" {
 		t.Error("a host whose cleanup has begun counts as one that has joined")
 	}
-	w.says("InstanceRemovalWaiting", "instance-renamed", `it is node "instance-victim"`, "oc annotate")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-renamed", `it is node "instance-victim"`, "oc annotate")
 
 	evil.claim("192.0.2.112", "192.0.2.113", off)
 	evil.annotate(map[string]any{configure.InstanceAnnotation: off, hosts.PinAnnotation: pins.Data[off], node.RemoveAnnotation: "force"})
@@ -56,7 +56,7 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	w.annotate("instance-renamed", node.RemoveAnnotation, "force")
 	for name, entry := range map[string]string{"aaa-attacker": "192.0.2.111", "instance-renamed": "192.0.2.114"} {
 		eventually(t, "the forced removal of "+name, func() bool { return !w.hasNode(name) && !w.pinned(entry) })
-		w.says("InstanceTeardown", name, "was not cleaned up", `C:\k and the services containerd, kubelet`, "fix: ")
+		w.awaitEvent("InstanceTeardown", name, "was not cleaned up", `C:\k and the services containerd, kubelet`, "fix: ")
 	}
 	ofMachine()
 	ofInstance()

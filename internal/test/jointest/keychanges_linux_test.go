@@ -108,7 +108,7 @@ func TestTheKeyIsChangedAgainBeforeHostsHaveIt(t *testing.T) {
 		t.Error("the host that is off accepts another key than before")
 	}
 	w.removeEntry(addresses[1])
-	w.says("InstanceRemovalWaiting", "instance-away", "fix: ")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-away", "fix: ")
 	must(t, w.machines["instance-away"].PowerOn())
 	eventually(t, "the removal of the instance that has an earlier key", func() bool { return !w.hasNode("instance-away") })
 	w.machines["instance-away"].isEmpty(t)

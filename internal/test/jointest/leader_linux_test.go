@@ -142,7 +142,7 @@ func TestARunOfAnotherProcessIsWaitedFor(t *testing.T) {
 	must(t, err)
 	w.instances("192.0.2.51")
 	w.operate()
-	note := w.says(fails, "windows-instances", configure.ReasonOtherRun, "192.0.2.51: another run is changing the host: "+run)
+	note := w.awaitEvent(fails, "windows-instances", configure.ReasonOtherRun, "192.0.2.51: another run is changing the host: "+run)
 	if strings.Contains(note, "drive") || w.hasNode("instance-a") {
 		t.Errorf("it says %s", note)
 	}

@@ -34,7 +34,7 @@ func TestALiarDoesNotBecomeAnotherHostsNode(t *testing.T) {
 	}))
 	w.addEntry("192.0.2.222")
 	stop = w.operate()
-	w.says("InstanceSetupFailure", "windows-instances", "192.0.2.222", "NodeNameTaken", "instance-v", "does not report the address", "do not delete the Node")
+	w.awaitEvent("InstanceSetupFailure", "windows-instances", "192.0.2.222", "NodeNameTaken", "instance-v", "does not report the address", "do not delete the Node")
 	r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("192.0.2.222"))
 	if err != nil || r.Node != "" {
 		t.Errorf("the record of the liar: %+v, %v", r, err)
@@ -46,7 +46,7 @@ func TestALiarDoesNotBecomeAnotherHostsNode(t *testing.T) {
 		r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("win.example.com"))
 		return err == nil && r.Node == "instance-v" && r.Origin == record.OriginAdopted && r.Resolved == "192.0.2.221"
 	})
-	w.says("InstanceSetupFailure", "windows-instances", "192.0.2.222", "NodeNameTaken")
+	w.awaitEvent("InstanceSetupFailure", "windows-instances", "192.0.2.222", "NodeNameTaken")
 	w.serving("instance-v", "192.0.2.221")
 	if !w.joined("instance-v") || victim.Status("kubelet") != plan.ServiceRunning {
 		t.Error("the node is not what it was")
@@ -72,7 +72,7 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 		data["192.0.2.231"] = data["win.example.com"]
 		delete(data, "win.example.com")
 	})
-	w.says("InstanceSetupFailure", "windows-instances", "192.0.2.231", "Unreachable")
+	w.awaitEvent("InstanceSetupFailure", "windows-instances", "192.0.2.231", "Unreachable")
 	// Another removal shows that the operator looks at entries that are gone.
 	w.removeEntry("192.0.2.232")
 	eventually(t, "the removal of another instance", func() bool { return !w.hasNode("instance-s") })
@@ -131,7 +131,7 @@ func TestALiarGetsServingCertificatesForItselfAlone(t *testing.T) {
 	} {
 		i.node, i.signer, i.usages = "api", servingSigner, servingUsages
 		w.post(as, i.request(t, name))
-		w.says(notApproved, "windows-instances", name+": ", i.says, "fix: ")
+		w.awaitEvent(notApproved, "windows-instances", name+": ", i.says, "fix: ")
 		w.approvedNever(name)
 	}
 	w.serving("api", "192.0.2.225")

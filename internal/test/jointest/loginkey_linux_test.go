@@ -327,7 +327,7 @@ func TestAnotherAccountOfAnEntryIsTakenUp(t *testing.T) {
 	must(t, w.machines[name].ssh.AuthorizeOnly())
 	must(t, w.machines[name].ssh.Restart()) // no connection is kept
 	w.changeEntries(func(data map[string]string) { data[address] = "username=operator" })
-	w.says("LoginNotConfirmed", name, "fix: ")
+	w.awaitEvent("LoginNotConfirmed", name, "fix: ")
 	if account() != "Administrator" {
 		t.Error("an account that was refused is recorded")
 	}

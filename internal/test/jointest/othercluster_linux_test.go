@@ -72,7 +72,7 @@ func TestAHostOfAnotherClusterIsLeftAlone(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"instance-m", "instance-n"} {
-		w.says("InstanceSetupFailure", configure.InstancesName, configure.ReasonOtherCluster, addresses[name], "api-int.other.example.com", "nothing was changed", "sc.exe delete kubelet")
+		w.awaitEvent("InstanceSetupFailure", configure.InstancesName, configure.ReasonOtherCluster, addresses[name], "api-int.other.example.com", "nothing was changed", "sc.exe delete kubelet")
 		if w.recordOf(addresses[name]).Node != "" {
 			t.Errorf("%s is recorded as a node", name)
 		}
@@ -87,7 +87,7 @@ func TestAHostOfAnotherClusterIsLeftAlone(t *testing.T) {
 	o.belongsElsewhere(t)
 	services := o.Starts()
 	w.removeEntry(addresses["instance-o"])
-	w.says("InstanceRemovalWaiting", "instance-o", "api-int.other.example.com", "nothing was changed", node.RemoveAnnotation+"=force")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-o", "api-int.other.example.com", "nothing was changed", node.RemoveAnnotation+"=force")
 	all, err := o.Snapshot(t.Context())
 	must(t, err)
 	if len(all.Services) == 0 || o.Text(kubeconfigFile) != otherCluster || o.Starts()["kubelet"] != services["kubelet"] {

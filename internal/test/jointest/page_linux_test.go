@@ -117,7 +117,7 @@ func TestThePageOfTheTakeoverIsFollowed(t *testing.T) {
 	if !w.machines[first.name].hasExistingAgent() {
 		t.Fatal("the host of a paused node was changed")
 	}
-	if text := p.lines(waits, 2, 3); !strings.Contains(text, "not changed: "+second.name+": another operator has joined the node") ||
+	if text := p.lines(waits, 2, 3); !strings.Contains(text, "not changed: "+second.name+": joined by another operator") ||
 		!strings.Contains(text, "not changed: "+first.name+": the node waits for adoption, which brings it the whole bundle: its adoption has impact") {
 		t.Errorf("wmco diff prints\n%s", text)
 	}

@@ -255,8 +255,8 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	kubelet := w.kubelet("instance-a")
 	kubelet.cordon(true)
 	w.removeEntry("192.0.2.61")
-	w.says("InstanceRemovalStarted", "instance-a", "cordoned", "its entry was removed")
-	w.says("InstanceRemovalWaiting", "instance-a", "blocked", "default/guarded-", "PodDisruptionBudget guard")
+	w.awaitEvent("InstanceRemovalStarted", "instance-a", "cordoned", "its entry was removed")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-a", "blocked", "default/guarded-", "PodDisruptionBudget guard")
 	eventually(t, "the move of the pods", func() bool { return w.running("app", "instance-b") == 4 })
 	if w.running("guarded", "instance-a") != 1 || a.Status("kubelet") != plan.ServiceRunning {
 		t.Error("the host was cleaned up before its pods had ended")
@@ -271,7 +271,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 		kubelet.cordon(false)
 		return !w.hasNode("instance-a")
 	})
-	w.says("InstanceTeardown", "instance-a", "cleaned up")
+	w.awaitEvent("InstanceTeardown", "instance-a", "cleaned up")
 	w.saysOfEntry("192.0.2.61", map[string]string{"InstanceRemovalStarted": corev1.EventTypeNormal, "InstanceRemovalWaiting": corev1.EventTypeWarning, "InstanceTeardown": corev1.EventTypeNormal})
 	a.isEmpty(t)
 	eventually(t, "the end of the pinned key", func() bool { return !w.pinned("192.0.2.61") })
@@ -315,8 +315,8 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 	back.PowerOff()
 	w.removeEntry("192.0.2.63")
 	w.removeEntry("192.0.2.64")
-	note := w.says("InstanceRemovalWaiting", "instance-off", "192.0.2.63", "fix: ", "oc annotate")
-	w.says("InstanceRemovalWaiting", "instance-back", "192.0.2.64", "fix: ")
+	note := w.awaitEvent("InstanceRemovalWaiting", "instance-off", "192.0.2.63", "fix: ", "oc annotate")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-back", "192.0.2.64", "fix: ")
 	eventually(t, "the removal in the status, with what to do", func() bool {
 		h := w.host("instance-off")
 		return h.State == nodestate.Degraded && h.Address == "192.0.2.63" && strings.Contains(h.Fix, "oc annotate") && w.condition(status.Degraded).Status == metav1.ConditionTrue
@@ -358,7 +358,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 	cm.Data = nil
 	must(t, w.Update(t.Context(), cm))
 	for _, name := range []string{"instance-a", "instance-b"} {
-		w.says("RemovalNotConfirmed", name, "has no entry", "fix: ", "oc annotate")
+		w.awaitEvent("RemovalNotConfirmed", name, "has no entry", "fix: ", "oc annotate")
 	}
 	must(t, w.Delete(t.Context(), cm))
 	must(t, w.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace(metav1.NamespaceDefault)))
@@ -380,7 +380,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 		n := w.findNode("instance-b")
 		return n != nil && n.Annotations[node.RemoveAnnotation] == ""
 	})
-	w.says("RemovalForgotten", "instance-b", "has an entry", "fix: ")
+	w.awaitEvent("RemovalForgotten", "instance-b", "has an entry", "fix: ")
 	if !w.joined("instance-b") || !maps.Equal(b.Starts(), starts) {
 		t.Error("the instance with an entry was changed")
 	}

@@ -43,7 +43,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	_, text := newKeyText(t)
 	w.setSecret(text)
 	for _, name := range all {
-		w.says("LoginNotConfirmed", name, "fix: ")
+		w.awaitEvent("LoginNotConfirmed", name, "fix: ")
 	}
 	logins := func(name string) int {
 		return strings.Count(w.log.String(), `msg="logging in with another key or account" logger=node node=`+name+" ")
@@ -68,7 +68,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 		later(11 * time.Minute)
 		return len(w.events("MachineDeletionRestricted", names[0])) > 0
 	})
-	w.says("MachineDeletionRestricted", names[0], "does not accept the key of cloud-private-key", "has no Node")
+	w.awaitEvent("MachineDeletionRestricted", names[0], "does not accept the key of cloud-private-key", "has no Node")
 	if deleted() > 0 {
 		t.Fatal("a Machine is deleted while another one of its MachineSet has no Node")
 	}
@@ -79,7 +79,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	}
 	eventually(t, "a Machine that is replaced", func() bool { later(11 * time.Minute); return deleted() > 0 })
 	gone := names[slices.IndexFunc(names, w.isDeleting)]
-	w.says("MachineDeleted", gone, "does not accept the key of cloud-private-key", "MachineSet keys-set creates another one")
+	w.awaitEvent("MachineDeleted", gone, "does not accept the key of cloud-private-key", "MachineSet keys-set creates another one")
 	later(11 * time.Minute)
 	if deleted() != 1 || w.replaced("keys-set") != "1" {
 		t.Errorf("%d Machines of one MachineSet are deleted at once, %q are counted", deleted(), w.replaced("keys-set"))

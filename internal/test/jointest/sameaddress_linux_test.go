@@ -53,7 +53,7 @@ func TestMachinesGetTheAddressesOfThoseThatGo(t *testing.T) {
 	}
 
 	w.machineObject("machine-11", address(4))
-	w.says("MachineSetupFailure", "machine-11", "SameHost", "Machine machine-11", "Machine machine-5", "node machine-5", "nothing was changed", "fix: ")
+	w.awaitEvent("MachineSetupFailure", "machine-11", "SameHost", "Machine machine-11", "Machine machine-5", "node machine-5", "nothing was changed", "fix: ")
 	w.machines["machine-5"].PowerOff()
 	for i, name := range names(7, 12) {
 		w.machine(name, address(i))
@@ -93,7 +93,7 @@ func TestAKeyThatAPersonPinsForAMachineIsKept(t *testing.T) {
 	pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{"192.0.2.109": hosts.EncodeKey(right.PublicKey())}}
 	w.create(pins)
 	w.operate()
-	w.says("MachineSetupFailure", "machine-a", "HostKeyChanged", "fix: ", hosts.PinsConfigMap)
+	w.awaitEvent("MachineSetupFailure", "machine-a", "HostKeyChanged", "fix: ", hosts.PinsConfigMap)
 	tries := w.at.dialed(t, "192.0.2.109")
 	w.touch(machine)
 	eventually(t, "another attempt", func() bool { return w.at.dialed(t, "192.0.2.109") > tries })
@@ -125,7 +125,7 @@ func TestTwoMachinesWithOneAddress(t *testing.T) {
 	other := w.machineObject("machine-b", "192.0.2.104")
 	w.operate()
 	for _, name := range []string{"machine-a", "machine-b"} {
-		w.says("MachineSetupFailure", name, "SameHost", "Machine machine-a", "Machine machine-b", "192.0.2.104", "fix: look in the cloud")
+		w.awaitEvent("MachineSetupFailure", name, "SameHost", "Machine machine-a", "Machine machine-b", "192.0.2.104", "fix: look in the cloud")
 	}
 	eventually(t, "both in the condition", func() bool {
 		c := w.condition(configure.HostsJoined)
@@ -138,7 +138,7 @@ func TestTwoMachinesWithOneAddress(t *testing.T) {
 	w.allJoin([]string{"machine-a"})
 	check := w.untouched("machine-a", w.machineID("machine-a"))
 	w.machineObject("machine-c", "192.0.2.104")
-	w.says("MachineSetupFailure", "machine-c", "SameHost", "Machine machine-c", "Machine machine-a", "node machine-a", "fix: look in the cloud")
+	w.awaitEvent("MachineSetupFailure", "machine-c", "SameHost", "Machine machine-c", "Machine machine-a", "node machine-a", "fix: look in the cloud")
 	check()
 }
 

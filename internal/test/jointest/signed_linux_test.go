@@ -119,7 +119,7 @@ func (p patcher) refusal(node, text string) {
 		r := p.reported(node)
 		return r.Refused == bundle.Of([]byte(text)) && r.State == published.StateFailed && strings.Contains(r.Message, "fix: ")
 	})
-	p.says("BundleRefused", node)
+	p.awaitEvent("BundleRefused", node)
 	p.clean(node)
 }
 

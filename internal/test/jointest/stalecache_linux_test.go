@@ -92,7 +92,7 @@ func TestAnEntryThatComesBackBeforeTheCleanup(t *testing.T) {
 	starts := a.Starts()
 
 	w.removeEntry("192.0.2.71")
-	w.says("InstanceRemovalWaiting", "instance-a", "blocked", "PodDisruptionBudget guard")
+	w.awaitEvent("InstanceRemovalWaiting", "instance-a", "blocked", "PodDisruptionBudget guard")
 	network.lose.Store(true)
 	w.addEntry("192.0.2.71")
 	must(t, w.Delete(t.Context(), budget))

@@ -178,7 +178,7 @@ func TestTakeover(t *testing.T) {
 	})
 	eventually(t, "such a node in the status", func() bool {
 		h := w.host("instance-old")
-		return h.State == nodestate.Waiting && h.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(h.Fix, "oc annotate node instance-old "+published.AdoptAnnotation+"=true")
+		return h.State == nodestate.Waiting && h.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(h.Fix, "wmco adopt instance-old")
 	})
 	w.machine("machine-new", "192.0.2.33")
 	w.machineObject("machine-new", "192.0.2.33")

@@ -188,7 +188,7 @@ func (w *world) drained(name, app string) (check func()) {
 	}
 }
 
-// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, reports it, and is tried again only with other
+// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, reports it, and is retried only with other
 // executables. What these bring it gets then.
 func TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore(t *testing.T) {
 	w := newWorld(t)

@@ -1,5 +1,5 @@
-// Package observer watches the Nodes and pods of a cluster in a storm, every event of them, and checks what must hold
-// after each. It asks no operator: what it knows is what anybody can see in the cluster.
+// Package observer watches Nodes and pods in a storm, and checks the rules after each event. It reads
+// the cluster alone, not the operator.
 //
 //	Nodes  --watch--> unavailable because of a rollout, restarting, what administrators did
 //	pods   --watch--> evicted only while their node is held

@@ -35,7 +35,7 @@ func IsCurrent(n corev1.Node) bool {
 // IsHeld reports whether it is the turn of a node.
 func IsHeld(n corev1.Node) bool {
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-	return err == nil && state.Claim.Held
+	return err == nil && state.Slot.Held
 }
 
 // IsAtRest reports whether a node is current, nothing of a rollout is left on it, and no boot that was asked for is to
@@ -44,7 +44,7 @@ func IsAtRest(n corev1.Node) bool {
 	d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-	return err == nil && IsCurrent(n) && !IsCordonedByUs(n) && state.Claim.IsZero() && !isDrastic(d) && !awaitsBoot(n, r, state)
+	return err == nil && IsCurrent(n) && !IsCordonedByUs(n) && state.Slot.IsZero() && !isDrastic(d) && !awaitsBoot(n, r, state)
 }
 
 func isDrastic(d published.Desired) bool {
@@ -65,7 +65,7 @@ func DescribeNode(n corev1.Node) string {
 	state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	return fmt.Sprintf("%s: Ready %t, unschedulable %t, cordoned for %q, desired %s with at most %s, reported %s for %s with %s needed (%s), turn %+v, claim %+v",
 		n.Name, IsReady(n), n.Spec.Unschedulable, n.Annotations[published.CordonAnnotation], d.Bundle.Short(), d.MaxImpact,
-		r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Claim)
+		r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Slot)
 }
 
 // standing is how a node is, as anybody can see.

@@ -295,8 +295,8 @@ func (o *Observer) CheckEvictions() {
 func (o *Observer) CheckLeft() {
 	for _, n := range o.Snapshot() {
 		state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-		if IsCordonedByUs(n) || err != nil || !state.Claim.IsZero() {
-			o.Violate(RuleCordon, "%s has the cordon %q and the claim %+v (%v)", n.Name, n.Annotations[published.CordonAnnotation], state.Claim, err)
+		if IsCordonedByUs(n) || err != nil || !state.Slot.IsZero() {
+			o.Violate(RuleCordon, "%s has the cordon %q and the slot %+v (%v)", n.Name, n.Annotations[published.CordonAnnotation], state.Slot, err)
 		}
 	}
 }

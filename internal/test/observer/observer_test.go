@@ -64,7 +64,7 @@ func byAdministrator(n *corev1.Node) { n.Spec.Unschedulable = true }
 
 func (s *scene) hold(n *corev1.Node) {
 	s.t.Helper()
-	text, err := windowsnode.RolloutState{Claim: windowsnode.Claim{Taken: s.at, Held: true}}.Encode()
+	text, err := windowsnode.RolloutState{Slot: windowsnode.Slot{Taken: s.at, Held: true}}.Encode()
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ type failures struct {
 
 // handleEnd lets the service control manager handle a process that ended without a stop.
 func (m *Machine) handleEnd(p *process, err error) {
-	m.log.Warn("a program ended by itself", "service", p.name, "error", err)
+	m.log.Warn("a program ended unexpectedly", "service", p.name, "error", err)
 	m.appendLog(p, func(l *simulation.Live) { l.Ended, l.Answers = true, nil })
 	var recovery bundle.Recovery
 	m.look(func(s *simulation.State) { recovery = s.Services[simulation.Key(p.name)].Recovery })

@@ -1,5 +1,4 @@
-// Package sshtest starts real OpenSSH servers on loopback addresses for tests, each in front of a simulated Windows
-// host, and a network in between that is slow or breaks.
+// Package sshtest starts OpenSSH servers in front of simulated Windows hosts, behind a slow or broken network.
 //
 //	test --Line (delay, rate, cut)--> sshd --ForceCommand--> simhost --> SFTP below the host's folder
 //	                                                            '------> the node agent that was uploaded, for real

@@ -6,7 +6,7 @@
 //	         operator (controller.Run) <--> package api, an API server in memory <--> node agents (light nodes)
 //	                                                |
 //	         package observer: nodes away, cordons and claims, pods that are evicted, secrets; at rest: Secrets, bundles and
-//	         hosts compared with what is rendered here
+//	         hosts compared with the bundles rendered here
 //
 // All of it runs in a bubble of testing/synctest, where time passes when everything waits. A seed repeats the acts, their
 // order and their times. The order of goroutines that run in the same moment is Go's, so a run may differ in it.

@@ -1,4 +1,4 @@
-// Package permissions compares the requests of operators, in all tests that keep them, with the rights of the operator.
+// Package permissions compares the requests of operators in tests with their rights.
 //
 //	deploy/rbac --> permissions --.
 //	                               Judge --> refused requests, and unneeded permissions

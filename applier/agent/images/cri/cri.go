@@ -1,6 +1,5 @@
-// Package cri is the container runtime of a host, containerd, by its own API: the image service of the CRI
-// (k8s.io/cri-api), and for labels of images containerd's images service. Pulls go through the hosts files of the
-// registries, as those of the kubelet.
+// Package cri is a client of containerd: the image service of the CRI (k8s.io/cri-api), and for labels of images
+// containerd's images service. Pulls go through the hosts files of the registries, as those of the kubelet.
 package cri
 
 import (

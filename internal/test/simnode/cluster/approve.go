@@ -102,7 +102,7 @@ func approvePending(
 			},
 		},
 		ObjectType: &certificatesv1.CertificateSigningRequest{},
-		// What could not be approved, because the API server was restarting, is tried again.
+		// What could not be approved, because the API server was restarting, is retried.
 		ResyncPeriod: again,
 		Handler:      cache.ResourceEventHandlerFuncs{AddFunc: decide, UpdateFunc: func(_, now any) { decide(now) }},
 	})
