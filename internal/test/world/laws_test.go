@@ -75,6 +75,7 @@ func (w *world) settle(t testing.TB, is func(*machine) bool) bool {
 	for why != "" {
 		if time.Since(begun) > w.options.patience {
 			w.observer.Violate(rule, "after %s: %s", w.options.patience, why)
+			w.tell("%s", w.observer)
 			return false
 		}
 		w.revive()

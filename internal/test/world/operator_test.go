@@ -44,12 +44,12 @@ type operator struct {
 	left atomic.Int64
 	died chan struct{}
 
-	// mu guards the log and the Lease: who it is there, and when it has renewed it last.
-	mu       sync.Mutex
-	logged   []string
-	identity string
-	renewed  time.Time
-	see      func(string)
+	// mu guards the log and the Lease: who it is there, when it has renewed it last, and has read that another one has it.
+	mu                  sync.Mutex
+	logged              []string
+	identity            string
+	renewed, superseded time.Time
+	see                 func(string)
 }
 
 // usage is what the process uses after a collection of garbage.
@@ -78,6 +78,9 @@ func (w *world) revive() {
 	w.live()
 }
 
+// lease is as that of the operator, which is renewed twice as often.
+var lease = controller.Lease{Duration: leaseDuration, Renew: 107 * time.Second, Retry: time.Minute}
+
 func (w *world) startOperator(elected bool, late time.Duration) *operator { //nolint:revive // as an option of the operator
 	ctx, cancel := context.WithCancel(w.ctx)
 	o := &operator{cancel: cancel, network: faults.New(w.options.seed + uint64(w.lives)), elected: elected, late: late, ended: make(chan struct{}), died: make(chan struct{})} //nolint:gosec // not negative
@@ -92,7 +95,7 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator { //no
 		defer close(o.ended)
 		o.err = controller.Run(ctx, controller.Options{
 			Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
-			Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
+			Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})
 	}()
 	return o

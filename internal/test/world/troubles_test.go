@@ -69,13 +69,9 @@ func (w *world) breakSome(most int, change func(*simulation.Script)) func(*testi
 		for _, m := range ill {
 			w.breakHost(t, m, change)
 		}
-		switch w.random.IntN(3) {
-		case 0:
-			w.changeKubelets(t)
-		case 1:
-			for _, m := range w.named(w.isOrdinary) {
-				w.loseFeature(t, m)
-			}
+		w.changeKubelets(t)
+		if w.random.IntN(2) == 0 {
+			w.toEach(3, isWell, w.loseFeature)(t)
 		}
 		w.putMirrorSet(t, 0)
 		w.settle(t, isWell)
@@ -303,7 +299,7 @@ func (w *world) days(t *testing.T) {
 	w.live()
 	pause(w.ctx, 7*time.Hour)
 	w.checkLayers(t)
-	pause(w.ctx, time.Duration(w.random.IntN(96))*time.Hour)
+	pause(w.ctx, time.Duration(w.random.IntN(24))*time.Hour)
 	w.changeMirrors(t)
 	w.changeSigningKey(t)
 	w.changeProxy(t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path"
@@ -49,8 +50,8 @@ const (
 )
 
 const (
-	// leaseDuration is how long an operator has the Lease that it does not renew, endsWithin how long it may take to see that another one has it.
-	leaseDuration, endsWithin = 137 * time.Second, 30 * time.Second
+	// leaseDuration is how long an operator has the Lease that it does not renew.
+	leaseDuration = 137 * time.Second
 	// answersWithin is how long a node agent may take to say what it does. A turn ends a little later.
 	answersWithin = 25 * time.Minute
 	// windowsRest is the time between two boots of a host for what its Windows waits for.
@@ -89,8 +90,13 @@ func (x *trail) node(uid types.UID) *told {
 func (w *world) judged(o *operator) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if !isStep(r) && !strings.Contains(r.URL.Path, "/leases") || r.Method == http.MethodGet {
-				return next.RoundTrip(r)
+			isLease := strings.Contains(r.URL.Path, "/leases")
+			if !isStep(r) && !isLease || r.Method == http.MethodGet {
+				answer, err := next.RoundTrip(r)
+				if isLease && err == nil {
+					w.noteHolder(o)
+				}
+				return answer, err
 			}
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -205,15 +211,22 @@ func (w *world) judgeLease(o *operator, before coordinationv1.LeaseSpec) {
 	}
 }
 
+// noteHolder is called when an operator has read the Lease.
+func (w *world) noteHolder(o *operator) {
+	holder := holderOf(w.lease())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.identity != "" && holder != "" && holder != o.identity && o.superseded.IsZero() {
+		o.superseded = time.Now()
+	}
+}
+
 // judgeLeading returns what to do when an operator has written something else. What it writes before it leads is the same for all, and no Node.
 func (w *world) judgeLeading(o *operator, kind string) func() {
-	l := w.lease()
 	o.mu.Lock()
-	identity, renewed := o.identity, o.renewed
+	identity, since, superseded := o.identity, time.Since(o.renewed), o.superseded
 	o.mu.Unlock()
-	since := time.Since(renewed)
 	return func() {
-		holder := holderOf(l)
 		switch {
 		case !o.elected:
 		case identity == "" && kind == "nodes":
@@ -221,8 +234,8 @@ func (w *world) judgeLeading(o *operator, kind string) func() {
 		case identity == "":
 		case since > leaseDuration:
 			w.observer.Violate(ruleLease, "%s, %s after it has renewed it", kind, since.Round(time.Second))
-		case holder != "" && holder != identity && l.AcquireTime != nil && time.Since(l.AcquireTime.Time) > endsWithin:
-			w.observer.Violate(ruleLease, "%s, %s after %s has got it", kind, time.Since(l.AcquireTime.Time).Round(time.Second), holder)
+		case !superseded.IsZero() && time.Since(superseded) > time.Second:
+			w.observer.Violate(ruleLease, "%s, %s after it has read that another one has it", kind, time.Since(superseded).Round(time.Second))
 		}
 	}
 }
@@ -406,7 +419,10 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 		_, paused := n.Annotations[published.PausedAnnotation]
 		switch {
 		case r.Desired == d.Bundle && (r.State == published.StateRolledBack || r.State == published.StateFailed && !r.Heals()):
-			failed = append(failed, n.Name)
+			if time.Since(reportedAt(n)) < noticed {
+				continue // the operator may not know
+			}
+			failed = append(failed, fmt.Sprintf("%s (%s: %s)", n.Name, r.Fault, published.Shorten(r.Message)))
 			if r.BlamesHost() {
 				hosts++
 			}
@@ -430,8 +446,21 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 	}
 }
 
+// reportedAt is when a node agent has changed its report last.
+func reportedAt(n corev1.Node) (last time.Time) {
+	for _, m := range n.ManagedFields {
+		if m.Time != nil && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), published.ReportAnnotation) && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	return last
+}
+
 // judgeCordon is called when an operator has changed a Node.
 func (w *world) judgeCordon(before, after corev1.Node) {
+	if observer.IsCordonedByUs(after) && !observer.IsCordonedByUs(before) && after.Annotations[windowsnode.ScaleDownAnnotation] != "true" {
+		w.observer.Violate(ruleDrained, "%s is cordoned, and the autoscaler may remove it", before.Name)
+	}
 	r, err := published.DecodeReport(before.Annotations[published.ReportAnnotation])
 	if err == nil && r.WaitsForRoom() && r.Desired != "" && !before.Spec.Unschedulable && observer.IsCordonedByUs(after) {
 		if d, err := published.DecodeDesired(before.Annotations[published.DesiredAnnotation]); err == nil && d.Bundle == r.Desired {
