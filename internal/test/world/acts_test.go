@@ -67,7 +67,7 @@ func (w *world) acts() []act {
 		{"a stranger among the nodes", 1, true, always(w.addStranger)},
 		{"a Secret is replaced", 1, true, always(w.replaceSecret)},
 		{"host with a full disk", 2, true, w.breakSome(1, func(s *simulation.Script) { s.Full = []string{`C:`} })},
-		{"hosts with a locked file", 2, true, w.breakSome(2, func(s *simulation.Script) { s.Locked = []string{`C:\k\kubelet.conf`} })},
+		{"hosts that deny writes", 2, true, w.breakSome(2, func(s *simulation.Script) { s.Denied = []string{`C:\k`} })},
 		{"a host that does not come back from a boot", 1, true, always(w.leaveInBoot)},
 		{actKilled, 4, true, always(func(*testing.T) { w.operator.kill(); w.live() })},
 		{"operators killed at writes", 2, true, always(w.killAtWrites)},

@@ -57,7 +57,7 @@ func (w *world) breakKubelets(t *testing.T) {
 	w.changeKubelets(t)
 }
 
-// breakSome has something not work on up to so many hosts, for a change of the inputs. All others follow that.
+// breakSome has something not work on up to so many hosts, for a change of the inputs. All others follow that, if failureLimit allows it.
 func (w *world) breakSome(most int, change func(*simulation.Script)) func(*testing.T) bool {
 	return func(t *testing.T) bool {
 		w.calm(t)
@@ -71,10 +71,14 @@ func (w *world) breakSome(most int, change func(*simulation.Script)) func(*testi
 		}
 		w.changeKubelets(t)
 		if w.random.IntN(2) == 0 {
-			w.toEach(3, isWell, w.loseFeature)(t)
+			w.toEach(3, w.isOrdinary, w.loseFeature)(t)
 		}
 		w.putMirrorSet(t, 0)
-		w.settle(t, isWell)
+		if len(ill) <= w.settings.failureLimit {
+			w.settle(t, isWell)
+		} else {
+			pause(w.ctx, time.Hour) // the first one does not count, the next ones stop the rollout
+		}
 		w.calm(t)
 		return true
 	}
