@@ -105,8 +105,8 @@ func (o *Observer) judgeRules(began bool) {
 	switch {
 	case held > o.limit, cordoned > o.limit*operators, alone && ours > o.limit, alone && began && o.countKnownAway() > o.limit:
 		o.noteViolation(RuleAway, "%d because of us, of %d that may be: %s", ours, o.limit, o.listAway())
-	case o.rules.Parallel > 0 && restarting > o.rules.Parallel*operators:
-		o.noteViolation(RuleParallel, "%d, of %d that may", restarting, o.rules.Parallel)
+	case o.rules.Parallel > 0 && restarting > o.parallel*operators:
+		o.noteViolation(RuleParallel, "%d, of %d that may", restarting, o.parallel)
 	}
 }
 

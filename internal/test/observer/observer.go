@@ -53,9 +53,9 @@ type Observer struct {
 	nodes map[string]seen
 	// rules are those of now; nil is none.
 	rules *Rules
-	// limit is the largest number of unavailable nodes that was allowed since KeepRules: the rules and the number of
-	// nodes change.
-	limit int
+	// limit and parallel are the largest numbers of unavailable and of restarting nodes that were allowed since KeepRules:
+	// the rules and the number of nodes change.
+	limit, parallel int
 	// disturbed is when the operator could last not see the cluster as it is.
 	disturbed time.Time
 	// excused are nodes that the test itself keeps from being Ready; protected returns what was changed of an
@@ -106,10 +106,10 @@ func (o *Observer) KeepRules(r Rules) {
 	o.BeginCounts()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.rules, o.limit = &r, 0
+	o.rules, o.limit, o.parallel = &r, 0, 0
 }
 
-// AllowRules is called before rules change: until the next KeepRules the wider limit of unavailable nodes holds.
+// AllowRules is called before rules change: until the next KeepRules the wider limits hold.
 func (o *Observer) AllowRules(r Rules) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +127,7 @@ func (o *Observer) widenLimit() {
 	if err != nil {
 		o.noteViolation(RuleAway, "%v", err)
 	}
-	o.limit = max(o.limit, n, 1)
+	o.limit, o.parallel = max(o.limit, n, 1), max(o.parallel, o.rules.Parallel)
 }
 
 // BeginCounts forgets what was the most, and who was told of what.

@@ -1,17 +1,19 @@
 // Package world is a whole cluster with its Windows nodes in one process and in virtual time: days of a fleet in seconds.
 //
-//	seed --> acts: changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days,
-//	         operators that are killed, bad days of the API server, clocks that are set
+//	seed --> steps, each an act: changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days, hosts that
+//	         do not work, annotations that are put back or forged, operators that are killed, replaced or two, bad days of the API server, etcd
+//	         that is restored, clocks that are set
 //	                |
-//	         operator (controller.Run) <--> package api, an API server in memory <--> node agents (light nodes)
-//	                                                |
+//	         operator (controller.Run) --each write is judged (writes_test.go)--> package api, an API server in memory <--> node agents (light nodes)
+//	                                                                                       |
 //	         package observer: nodes away, cordons and claims, pods that are evicted, secrets; at rest: Secrets, bundles and
 //	         hosts compared with the bundles rendered here
 //
 // All of it runs in a bubble of testing/synctest, where time passes when everything waits. A seed repeats the acts, their
 // order and their times. The order of goroutines that run in the same moment is Go's, so a run may differ in it.
 // WMCO_WORLD_SEED and WMCO_WORLD_SEEDS say which seeds are played, WMCO_WORLD_NODES how many nodes there are at first and
-// WMCO_WORLD_ROUNDS how many storms. A failure prints its story: each act with its time.
+// WMCO_WORLD_ROUNDS how many storms. A failure prints its story: each act with its time. WMCO_WORLD_SHRINK has acts and nodes left out as long as
+// the same rule is broken, and prints the story of what is left.
 //
 // What light nodes lack (package light) this has not either: joins, kubelets and whatever is done over SSH. Whole
 // machines and real SSH are in fleettest and jointest, and joins, removals and adoptions in any order in the life of

@@ -3,8 +3,10 @@ package world
 import (
 	"context"
 	"crypto"
+	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,11 @@ type machine struct {
 	name string
 	// stop ends the node agent; nil while the host is off.
 	stop func()
+	// on ends when the agent does. Ill reports whether something of the host does not work.
+	on  atomic.Pointer[context.Context]
+	ill bool
+	// stuck reports whether the host does not come back from a boot.
+	stuck atomic.Bool
 }
 
 // addNodes makes new nodes, and starts their agents.
@@ -62,7 +69,19 @@ func (w *world) addNode(t testing.TB) {
 	must(t, err)
 	must(t, executables.put(w.ctx, l.Host))
 	x := &machine{Node: l, name: name}
+	must(t, l.Host.Edit(w.ctx, func(s *simulation.State) { s.Script = hostScript(w.made) }))
+	if w.options.slowest > 0 {
+		pace := time.Duration(1 + w.random.Int64N(int64(w.options.slowest)))
+		l.Host.Faults.After = func(o simulation.Operation) error {
+			if on := x.on.Load(); on != nil && o.Verb == simulation.VerbStart {
+				pause(*on, pace)
+			}
+			return nil
+		}
+	}
+	w.mu.Lock()
 	w.machines[name] = x
+	w.mu.Unlock()
 	w.start(t, x)
 }
 
@@ -89,6 +108,7 @@ func identityOf(name string) (*rest.Config, error) {
 func (w *world) start(t testing.TB, m *machine) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan struct{})
+	m.on.Store(&ctx)
 	go func() {
 		defer close(ended)
 		if err := m.Run(ctx); err != nil && ctx.Err() == nil {
@@ -103,11 +123,18 @@ const bootTakes = 3 * time.Minute
 
 // boot is what the cluster sees of a boot.
 func (w *world) boot(ctx context.Context, name string) error {
+	w.mu.Lock()
+	m := w.machines[name]
+	w.mu.Unlock()
 	w.count(&w.boots)
+	w.judgeBoot(name)
 	if err := w.setReady(name, corev1.ConditionUnknown); err != nil {
 		return err
 	}
 	pause(ctx, bootTakes)
+	for m.stuck.Load() && ctx.Err() == nil {
+		pause(ctx, time.Minute)
+	}
 	return w.setReady(name, corev1.ConditionTrue)
 }
 
@@ -133,6 +160,7 @@ func (w *world) powerOff(t testing.TB, m *machine) {
 	t.Helper()
 	m.stop()
 	m.stop = nil
+	w.observer.Excuse(m.name, true)
 	must(t, w.setReady(m.name, corev1.ConditionUnknown))
 }
 
@@ -141,6 +169,7 @@ func (w *world) powerOn(t testing.TB, m *machine) {
 	t.Helper()
 	must(t, m.Restart(w.ctx))
 	must(t, w.setReady(m.name, corev1.ConditionTrue))
+	w.observer.Excuse(m.name, false)
 	w.start(t, m)
 }
 
@@ -154,7 +183,9 @@ func (w *world) remove(t testing.TB, m *machine) {
 	if m.stop != nil {
 		m.stop()
 	}
+	w.mu.Lock()
 	delete(w.machines, m.name)
+	w.mu.Unlock()
 	w.try(t, "the end of a Node", func() error {
 		return client.IgnoreNotFound(w.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}}))
 	})
@@ -172,6 +203,44 @@ func (w *world) named(is func(*machine) bool) []*machine {
 }
 
 func isOn(m *machine) bool { return m.stop != nil }
+
+// isWell is for machines that follow.
+func isWell(m *machine) bool { return isOn(m) && !m.ill }
+
+// The values of maxPods with which kubelets end: all of them, those of machines with an even number, and the others.
+const failsEverywhere, failsOnEven, failsOnOdd = 96, 97, 98
+
+// hostScript is what hosts have against: a kubelet that ends with some values, which the operator does not know to be wrong.
+func hostScript(number int) simulation.Script {
+	var needs []simulation.Condition
+	for _, value := range []int{failsEverywhere, failsOnEven + number%2} {
+		needs = append(needs, simulation.Condition{File: `C:\k\kubelet.conf`, Lacks: fmt.Sprintf("maxPods: %d", value)})
+	}
+	return simulation.Script{Services: map[string]simulation.Behaviour{"kubelet": {Needs: needs}}}
+}
+
+// breakHost is what does not work on a host until it is healed.
+func (w *world) breakHost(t testing.TB, m *machine, change func(*simulation.Script)) {
+	t.Helper()
+	m.ill = true
+	must(t, m.Host.Edit(w.ctx, func(s *simulation.State) { change(&s.Script) }))
+}
+
+// heal lets everything of a host work again.
+func (w *world) heal(t testing.TB, m *machine) {
+	t.Helper()
+	m.ill = false
+	m.stuck.Store(false)
+	must(t, m.Host.Edit(w.ctx, func(s *simulation.State) { s.Script = simulation.Script{Services: s.Script.Services} }))
+}
+
+// askWindows has Windows wait for a boot. The agent looks at once.
+func (w *world) askWindows(t testing.TB, m *machine, why bundle.BootReason) {
+	t.Helper()
+	m.stop()
+	must(t, m.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.PendingBoots = []bundle.BootReason{why} }))
+	w.start(t, m)
+}
 
 // loseFeature takes a Windows feature from a host, which can only be added again with a boot. The agent looks at once.
 func (w *world) loseFeature(t testing.TB, m *machine) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +23,7 @@ import (
 	"wmco/controller/inputs"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/keys/signing"
+	"wmco/controller/layers"
 	"wmco/controller/status"
 	"wmco/internal/test/observer"
 )
@@ -48,31 +51,43 @@ const (
 func (w *world) rest(t testing.TB) {
 	t.Helper()
 	w.tell("all nodes come to rest")
+	if !w.settle(t, isOn) {
+		w.observer.CheckLeft()
+		return
+	}
+	w.tell("they are at rest")
+	w.observer.CheckEvictions()
+	w.checkSecrets(t)
+	w.checkLayers(t)
+	w.checkShown(t)
+	w.checkKept()
+	w.checkUsage()
+	w.observer.CheckLeft()
+	w.forgetSettings()
+	w.observer.KeepRules(w.settings.rules())
+}
+
+// settle waits until machines have what is rendered here, and nothing of a rollout is left on their nodes.
+func (w *world) settle(t testing.TB, is func(*machine) bool) bool {
+	t.Helper()
 	begun := time.Now()
 	rule, why := ruleRest, "nothing was looked at"
 	for why != "" {
 		if time.Since(begun) > w.options.patience {
 			w.observer.Violate(rule, "after %s: %s", w.options.patience, why)
-			w.observer.CheckLeft()
-			return
+			w.tell("%s", w.observer)
+			return false
 		}
 		w.revive()
-		rule, why = ruleRest, w.unrest()
+		rule, why = ruleRest, w.unrest(is)
 		if why == "" {
-			rule, why = ruleRender, w.unlike(t)
+			rule, why = ruleRender, w.unlike(t, is)
 		}
 		if why != "" {
 			pause(w.ctx, time.Minute)
 		}
 	}
-	w.tell("they are at rest")
-	w.observer.CheckEvictions()
-	w.checkSecrets(t)
-	w.checkShown(t)
-	w.checkKept()
-	w.checkUsage()
-	w.observer.CheckLeft()
-	w.observer.KeepRules(w.settings.rules())
+	return true
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -85,10 +100,10 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // unrest returns why the nodes are not at rest; empty if they are.
-func (w *world) unrest() string {
+func (w *world) unrest(is func(*machine) bool) string {
 	nodes := w.observer.Snapshot()
 	var busy []string
-	for _, m := range w.named(isOn) {
+	for _, m := range w.named(is) {
 		n, ok := nodes[m.name]
 		if !ok || !observer.IsAtRest(n) {
 			busy = append(busy, observer.DescribeNode(n))
@@ -140,15 +155,14 @@ func (w *world) render(ctx context.Context) (map[string]desired.Rendered, error)
 }
 
 // unlike returns why the nodes do not have what is rendered; empty if they have. Of some hosts every file and service is compared.
-func (w *world) unlike(t testing.TB) string {
+func (w *world) unlike(t testing.TB, is func(*machine) bool) string {
 	t.Helper()
 	rendered, err := w.render(w.ctx)
 	if err != nil {
 		return err.Error()
 	}
 	nodes := w.observer.Snapshot()
-	on := w.named(isOn)
-	for _, m := range on {
+	for _, m := range w.named(is) {
 		r, ok := rendered[m.name]
 		d, err := published.DecodeDesired(nodes[m.name].Annotations[published.DesiredAnnotation])
 		manifest, unmade := r.Bundle.Manifest()
@@ -157,7 +171,7 @@ func (w *world) unlike(t testing.TB) string {
 		}
 	}
 	const compared = 10
-	for _, m := range w.choose(compared, isOn) {
+	for _, m := range w.choose(compared, is) {
 		request, err := rendered[m.name].ArchiveRequest(executables.contents)
 		if err != nil {
 			return err.Error()
@@ -204,6 +218,44 @@ func (w *world) checkSecrets(t testing.TB) {
 	w.observer.Violate(ruleSecrets, "%d %s after all nodes were at rest", len(left), w.options.collection)
 }
 
+// checkLayers checks that what nodes are told of is whole, and that they can read nothing for long that is replaced.
+func (w *world) checkLayers(t testing.TB) {
+	t.Helper()
+	wanted := map[string]bool{}
+	for _, n := range w.observer.Snapshot() {
+		d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
+		for _, l := range []published.Layer{d.Cluster, d.Node} {
+			for _, name := range l.Names() {
+				wanted[name] = true
+			}
+			if l.Parts == 0 {
+				continue
+			}
+			if err := w.attempt(func() error { _, err := layers.ReadLayer(w.ctx, w, gather.OperatorNamespace, l.Digest); return err }); err != nil {
+				w.observer.Violate(ruleRender, "a layer of %s: %v", n.Name, err)
+			}
+		}
+	}
+	var role rbacv1.Role
+	w.try(t, "the Role of nodes", func() error {
+		return w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: layers.Access}, &role)
+	})
+	x := &w.trail
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	maps.DeleteFunc(x.unwanted, func(name string, _ time.Time) bool { return wanted[name] })
+	for _, rule := range role.Rules {
+		for _, name := range rule.ResourceNames {
+			if !wanted[name] && x.unwanted[name].IsZero() {
+				x.unwanted[name] = time.Now()
+			}
+			if age := time.Since(x.unwanted[name]); !wanted[name] && age > readableFor {
+				w.observer.Violate(ruleReadable, "%s, which was replaced %s ago", name, age)
+			}
+		}
+	}
+}
+
 // checkShown looks for secrets in what the operator writes for people.
 func (w *world) checkShown(t testing.TB) {
 	t.Helper()
@@ -228,6 +280,11 @@ func (w *world) checkKept() {
 	n, ok := w.observer.Snapshot()[w.cordoned]
 	if w.cordoned != "" && ok && (!n.Spec.Unschedulable || observer.IsCordonedByUs(n)) {
 		w.observer.Violate(ruleKept, "the cordon of %s", w.cordoned)
+	}
+	for _, n := range w.observer.Snapshot() {
+		if n.Annotations[published.ConfirmAnnotation] != "" {
+			w.observer.Violate(ruleDeleted, "%s keeps the confirmation of a deletion that is over", n.Name)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,11 +11,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"wmco/controller"
+	"wmco/controller/base/leader"
 	"wmco/controller/gather"
 	"wmco/internal/test/faults"
 )
@@ -33,10 +36,20 @@ type operator struct {
 	// err is why it ended by itself.
 	err  error
 	kept [][]byte
+	// elected reports whether it works only while it has the Lease.
+	elected bool
+	// late is how late it learns of what has changed.
+	late time.Duration
+	// left is the number of its writes until it dies, and its answer to the last one is lost; none is never. Died is closed then.
+	left atomic.Int64
+	died chan struct{}
 
-	mu     sync.Mutex
-	logged []string
-	see    func(string)
+	// mu guards the log and the Lease: who it is there, when it has renewed it last, and has read that another one has it.
+	mu                  sync.Mutex
+	logged              []string
+	identity            string
+	renewed, superseded time.Time
+	see                 func(string)
 }
 
 // usage is what the process uses after a collection of garbage.
@@ -50,7 +63,7 @@ type usage struct {
 func (w *world) live() {
 	w.lives++
 	w.baseline = nil
-	w.operator = w.startOperator()
+	w.operator = w.startOperator(true, 0)
 }
 
 // revive starts an operator that has ended, as Kubernetes does. It may end where it lost its Lease.
@@ -58,19 +71,23 @@ func (w *world) revive() {
 	if !isClosed(w.operator.ended) {
 		return
 	}
-	if err := w.operator.err; err == nil || !strings.Contains(err.Error(), "leader election lost") {
+	if err := w.operator.err; err == nil || !strings.Contains(err.Error(), "leader election lost") && !errors.Is(err, leader.ErrNotLeading) {
 		w.observer.Violate(ruleEnds, "%v: %s", err, w.operator.lastLine())
 	}
 	w.tell("the operator starts again: %v", w.operator.err)
 	w.live()
 }
 
-func (w *world) startOperator() *operator {
+// lease is as that of the operator, which is renewed twice as often.
+var lease = controller.Lease{Duration: leaseDuration, Renew: 107 * time.Second, Retry: time.Minute}
+
+func (w *world) startOperator(elected bool, late time.Duration) *operator { //nolint:revive // as an option of the operator
 	ctx, cancel := context.WithCancel(w.ctx)
-	o := &operator{cancel: cancel, network: faults.New(w.options.seed + uint64(w.lives)), ended: make(chan struct{})} //nolint:gosec // not negative
+	o := &operator{cancel: cancel, network: faults.New(w.options.seed + uint64(w.lives)), elected: elected, late: late, ended: make(chan struct{}), died: make(chan struct{})} //nolint:gosec // not negative
 	o.see = func(line string) { w.observer.SearchText("the log of the operator", line) }
 	account := serviceaccount.UserInfo(gather.OperatorNamespace, operatorAccount, "")
 	config := w.server.Config(account)
+	config.Wrap(w.judged(o))
 	config.Wrap(o.network.Wrap)
 	config.Wrap(w.options.sabotages.wrap)
 	config.Wrap(o.untilDeath)
@@ -78,7 +95,7 @@ func (w *world) startOperator() *operator {
 		defer close(o.ended)
 		o.err = controller.Run(ctx, controller.Options{
 			Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
-			Now: o.network.Now, SkipNameValidation: true, LeaderElection: true, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
+			Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})
 	}()
 	return o
@@ -104,14 +121,45 @@ func (o *operator) lastLine() string {
 	return o.logged[len(o.logged)-1]
 }
 
+var errKilled = errors.New("this operator was killed")
+
 // untilDeath is for rest.Config.Wrap: whoever is dead makes no request.
 func (o *operator) untilDeath(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if o.dead.Load() {
-			return nil, errors.New("this operator was killed")
+			return nil, errKilled
 		}
-		return next.RoundTrip(r)
+		answer, err := next.RoundTrip(r)
+		switch {
+		case err != nil:
+		case o.late > 0 && r.URL.Query().Get("watch") != "":
+			answer.Body = lateBody{answer.Body, o.late}
+		case isStep(r) && answer.StatusCode < http.StatusMultipleChoices && o.left.Add(-1) == 0:
+			_ = answer.Body.Close() // it is not read
+			o.dead.Store(true)
+			close(o.died)
+			return nil, errKilled
+		}
+		return answer, err
 	})
+}
+
+// isStep reports whether a request changes something. Leases, Events and questions are no work of the operator.
+func isStep(r *http.Request) bool {
+	is := func(part string) bool { return strings.Contains(r.URL.Path, part) }
+	return r.Method != http.MethodGet && !is("/leases") && !is("/events") && !is("reviews")
+}
+
+// lateBody is a watch that is late.
+type lateBody struct {
+	io.ReadCloser
+	by time.Duration
+}
+
+func (b lateBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	time.Sleep(b.by)
+	return n, err
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -15,10 +15,13 @@ import (
 	"wmco/internal/test/simnode/cluster"
 )
 
+// podsEvery is the time between two looks at the pods.
+const podsEvery = 3 * time.Minute
+
 // keepPods keeps some pods on schedulable nodes, as a controller, a scheduler and kubelets do: one that is told to end has ended a moment later, and runs
 // elsewhere.
 func (w *world) keepPods(ctx context.Context, count int) {
-	for made := 0; ctx.Err() == nil; pause(ctx, time.Minute) {
+	for made := 0; ctx.Err() == nil; pause(ctx, podsEvery) {
 		var list corev1.PodList
 		if err := w.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			continue // the API server may be away

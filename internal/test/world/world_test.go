@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/test/faults"
+	"wmco/bundle"
 	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv/manifests"
@@ -41,9 +41,13 @@ type options struct {
 	seed         uint64
 	// patience is how long nodes may take to come to rest, and collection how long Secrets that no node needs may be left then.
 	patience, collection time.Duration
+	// slowest is how long the slowest host takes to start a service; zero is no time.
+	slowest time.Duration
 	// boundsUsage reports whether memory and goroutines at rest have limits.
 	boundsUsage bool
 	sabotages   sabotages
+	// steps are what happens; nil is what the seed says.
+	steps []step
 }
 
 // world is a fleet with its cluster.
@@ -60,14 +64,18 @@ type world struct {
 	random   *rand.Rand
 	example  cluster.Example
 
-	// mu guards the counts and the story.
+	// mu guards the counts, the story, the settings since the last rest and whether all is paused; machines are changed with it.
 	mu       sync.Mutex
 	machines map[string]*machine
+	since    []settings
+	paused   bool
+	trail    trail
 	// made is how many nodes were made.
 	made, boots int
-	// begun is when the world began, story what happened since.
-	begun time.Time
-	story []string
+	// begun is when the world began, story what happened since, lasted how long that was.
+	begun  time.Time
+	story  []string
+	lasted time.Duration
 
 	operator *operator
 	// lives is how many operators were started, baseline what this one used when all nodes were first at rest.
@@ -75,16 +83,11 @@ type world struct {
 	baseline *usage
 
 	settings settings
-	// mayKill is false while operators have to live.
-	mayKill bool
 	// passwords is how many there were, cordoned is the node that an administrator has cordoned.
 	passwords int
 	cordoned  string
-	// deck are the next acts, dealt is how often all were shuffled.
-	deck  []act
-	dealt int
-	// badDays are the next faults of bad days; each comes before any comes again.
-	badDays []faults.Fault
+	// earlier is what nodes were told of at the last rest.
+	earlier map[string]string
 	// changes and faults are how often each happened.
 	changes, faults map[string]int
 }
@@ -122,6 +125,7 @@ func newWorld(t testing.TB, o options) *world {
 	return &world{
 		Client: c, options: o, ctx: ctx, cancel: cancel, server: server, admin: admin, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
 		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(),
+		trail: trail{nodes: map[types.UID]*told{}, proved: map[bundle.Digest]map[string]bool{}, unwanted: map[string]time.Time{}},
 	}
 }
 
@@ -140,15 +144,16 @@ func (w *world) begin(t testing.TB) {
 	w.observer.HideSecrets("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, w.observer.Watch(w.ctx, w.admin))
 	// The nodes get their first bundle at once.
-	w.settings = settings{maxUnavailable: w.options.nodes, maxParallel: 10_000, maxPods: 250}
+	w.settings = settings{maxUnavailable: w.options.nodes, maxParallel: 10_000, maxPods: 250, failureLimit: 1}
 	w.write(t)
 	w.putMirrorSet(t, 0)
 	w.putCAs(t, func() bool { return false })
 	w.addNodes(t, w.options.nodes)
 	w.live()
 	w.rest(t)
-	w.settings = settings{maxUnavailable: 2, maxParallel: 20, canaries: 1, maxPods: 250}
+	w.settings = settings{maxUnavailable: 2, maxParallel: 2, canaries: 1, maxPods: 250, failureLimit: 1}
 	w.write(t)
+	w.forgetSettings()
 	w.observer.KeepRules(w.settings.rules())
 	go w.keepPods(w.ctx, max(2, w.options.nodes/2))
 }
@@ -170,7 +175,7 @@ func (w *world) load(t testing.TB, names ...string) {
 
 // end ends everything that runs, and prints the story of a failure. Nodes end first: what they still write is read.
 func (w *world) end(t *testing.T) {
-	if t.Failed() {
+	if t.Failed() || len(w.observer.Violations()) > 0 && os.Getenv("WMCO_WORLD_SHRINK") == "" {
 		t.Logf("the story, seed %d:\n%s", w.options.seed, strings.Join(w.story, "\n"))
 	}
 	for _, m := range w.named(isOn) {
@@ -179,6 +184,7 @@ func (w *world) end(t *testing.T) {
 	if w.operator != nil {
 		w.operator.stop()
 	}
+	w.lasted = time.Since(w.begun)
 	w.cancel()
 	synctest.Wait()
 	_ = w.server.Etcd.Close()
@@ -195,22 +201,22 @@ func (w *world) tell(format string, args ...any) {
 	}
 }
 
-// run has storms, and a rest after each. After every second one, nodes are off for days.
+// run lets everything happen until a rule is broken.
 func (w *world) run(t *testing.T) {
+	if w.options.steps == nil {
+		w.options.steps = w.plan()
+	}
 	w.cordoned = w.choose(1, isOn)[0].name
 	w.edit(t, w.cordoned, `{"spec":{"unschedulable":true}}`)
-	for round := 1; round <= w.options.rounds && !t.Failed(); round++ {
-		w.storm(t, round)
-		w.calm(t)
-		w.rest(t)
-		if round%2 == 0 {
-			w.days(t)
+	w.rest(t)
+	for _, s := range w.options.steps {
+		if t.Failed() || len(w.observer.Violations()) > 0 {
+			return
 		}
-		if len(w.observer.Violations()) > 0 {
-			break
-		}
+		w.play(t, s)
 	}
-	w.print(t)
+	w.calm(t)
+	w.rest(t)
 }
 
 // print fails for each violation.
@@ -232,7 +238,7 @@ func (w *world) print(t *testing.T) {
 	w.mu.Unlock()
 	if testing.Verbose() {
 		t.Logf("seed %d, %s: %d nodes at the end of %d made; %d operators; %d boots; %d changes of Nodes observed; %d changes: %s; %d faults: %s",
-			w.options.seed, time.Since(w.begun).Round(time.Minute), len(w.machines), w.made, w.lives, boots, events, changes, which, faulty, whichFaults)
+			w.options.seed, w.lasted.Round(time.Minute), len(w.machines), w.made, w.lives, boots, events, changes, which, faulty, whichFaults)
 	}
 	for _, v := range w.observer.Violations() {
 		t.Errorf("%s (seen %d times): %s", v.Rule, v.Count, v.Text)
@@ -271,10 +277,58 @@ func TestWorld(t *testing.T) {
 	first := number(t, "WMCO_WORLD_SEED", 1)
 	for seed := range number(t, "WMCO_WORLD_SEEDS", 2) { //nolint:mnd // half a minute
 		t.Run(fmt.Sprintf("seed %d", first+seed), func(t *testing.T) {
-			inWorld(t, options{
+			o := options{
 				nodes: number(t, "WMCO_WORLD_NODES", 5), rounds: number(t, "WMCO_WORLD_ROUNDS", 2), acts: 12, seed: uint64(first + seed), //nolint:gosec,mnd // not negative
-				patience: 3 * time.Hour, collection: time.Hour,
-			}, func(t *testing.T, w *world) { w.run(t) })
+				patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute,
+			}
+			w := lifeOf(t, o)
+			w.print(t)
+			if found := w.observer.Violations(); len(found) > 0 && os.Getenv("WMCO_WORLD_SHRINK") != "" {
+				w = shrink(t, w.options, found[0].Rule)
+				t.Logf("the same rule is broken by %d nodes and %d acts:\n%s", w.options.nodes, len(w.options.steps), strings.Join(w.story, "\n"))
+			}
 		})
 	}
+}
+
+// lifeOf returns a world in which everything has happened.
+func lifeOf(t *testing.T, o options) (w *world) {
+	t.Helper()
+	inWorld(t, o, func(t *testing.T, lived *world) {
+		w = lived
+		w.run(t)
+	})
+	return w
+}
+
+// shrink returns a world with fewer acts and nodes in which the same rule is broken: it leaves out halves, then quarters, and so on.
+func shrink(t *testing.T, o options, rule string) *world {
+	t.Helper()
+	var last *world
+	breaks := func(o options) bool {
+		w := lifeOf(t, o)
+		is := slices.ContainsFunc(w.observer.Violations(), func(v observer.Violation) bool { return v.Rule == rule })
+		if is {
+			last = w
+		}
+		return is
+	}
+	for size := len(o.steps); size > 0; size /= 2 {
+		for from := 0; from < len(o.steps); {
+			fewer := o
+			fewer.steps = slices.Concat([]step{}, o.steps[:from], o.steps[min(len(o.steps), from+size):])
+			if breaks(fewer) {
+				o = fewer
+			} else {
+				from += size
+			}
+		}
+	}
+	for fewer := o; o.nodes > 2 && breaks(fewer); o = fewer {
+		fewer.nodes = o.nodes - 1
+	}
+	if last == nil {
+		last = lifeOf(t, o)
+	}
+	return last
 }

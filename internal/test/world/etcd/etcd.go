@@ -76,6 +76,39 @@ func (m *Memory) Close() error {
 	return nil
 }
 
+// Save returns what is kept now, for Restore.
+func (m *Memory) Save() map[string]*mvccpb.KeyValue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	saved := map[string]*mvccpb.KeyValue{}
+	for _, name := range m.names {
+		if kv := m.versionAt(name, m.revision); kv != nil {
+			saved[name] = kv
+		}
+	}
+	return saved
+}
+
+// bump is by how much a restore raises the revision.
+const bump = 1_000_000
+
+// Restore brings back what was saved, with the revisions of then. That of etcd goes on from a higher one, and all before it is compacted
+// (etcdutl snapshot restore --bump-revision --mark-compacted). The API server must be down: watches that are open see nothing of it.
+func (m *Memory) Restore(saved map[string]*mvccpb.KeyValue) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.versions, m.changes = map[string][]*mvccpb.KeyValue{}, nil
+	for name, kv := range saved {
+		m.versions[name] = []*mvccpb.KeyValue{kv}
+	}
+	m.names = slices.Sorted(maps.Keys(saved))
+	m.revision += bump
+	m.compacted = m.revision
+	for resource := range m.written {
+		m.written[resource] = m.revision
+	}
+}
+
 // Compact forgets what was before a revision: reads and watches of it fail from now on.
 func (m *Memory) Compact(revision int64) {
 	m.mu.Lock()

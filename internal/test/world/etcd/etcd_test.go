@@ -62,6 +62,14 @@ func TestMemory(t *testing.T) {
 		if r, err := c.Kubernetes.OptimisticDelete(ctx, "/registry/a/1", second, kubernetes.DeleteOptions{}); err != nil || !r.Succeeded {
 			t.Errorf("%+v, %v", r, err)
 		}
+		saved := m.Save()
+		put("/registry/b/1", "changed", saved["/registry/b/1"].ModRevision, kubernetes.PutOptions{})
+		put("/registry/b/2", "new", 0, kubernetes.PutOptions{})
+		before := m.Revision()
+		m.Restore(saved)
+		if list, err := c.Kubernetes.List(ctx, "/registry/b/", kubernetes.ListOptions{}); err != nil || len(list.Kvs) != 1 || string(list.Kvs[0].Value) != "other" || list.Revision <= before {
+			t.Errorf("after a restore: %+v, %v", list, err)
+		}
 		progress := c.Watch(ctx, "/registry/b/", clientv3.WithPrefix(), clientv3.WithProgressNotify())
 		time.Sleep(progressEvery)
 		if r := <-progress; !r.IsProgressNotify() || r.Header.Revision != m.Revision() {

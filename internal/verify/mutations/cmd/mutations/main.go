@@ -1,9 +1,9 @@
 // Command mutations breaks lines that safety depends on, one at a time in a copy of the tree, and checks that the tests
 // named beside each fail. The Makefile calls it.
 //
-//	mutations [-list] [-sample N [-seed TEXT]] [-limit TIME] [-lists DIR] [-copy DIR] [NAME...]
+//	mutations [-list] [-sample N [-seed TEXT]] [-by PACKAGE:TEST] [-limit TIME] [-lists DIR] [-copy DIR] [NAME...]
 //
-// It runs in the root of the tree, which is only read. Without names and without -sample, all mutations are applied.
+// With -by, one test judges all of them: which mutations it kills, and which it does not. It runs in the root of the tree, which is only read. Without names and without -sample, all mutations are applied.
 //
 // Exit status: 0 all were killed, or their tests are skipped on this computer; 1 one survived, or the list does not fit
 // the tree; 2 wrong use; 130 interrupted.
@@ -31,7 +31,7 @@ const (
 )
 
 // errUsage is for arguments that make no sense.
-var errUsage = errors.New("usage: mutations [-list] [-sample N [-seed TEXT]] [-limit TIME] [-lists DIR] [-copy DIR] [NAME...]")
+var errUsage = errors.New("usage: mutations [-list] [-sample N [-seed TEXT]] [-by PACKAGE:TEST] [-limit TIME] [-lists DIR] [-copy DIR] [NAME...]")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string) error {
 	only := flags.Bool("list", false, "print the mutations and their sentences, and apply none")
 	sample := flags.Int("sample", 0, "apply this many mutations whose tests run in memory")
 	seed := flags.String("seed", "", "what chooses the sample: the same text, the same mutations")
+	by := flags.String("by", "", "the test that judges, such as ./internal/test/world:TestWorld; empty is those of the list")
 	limit := flags.Duration("limit", 0, "stop after this time; 0 is no limit")
 	lists := flags.String("lists", filepath.Join("internal", "verify", "mutations", "list"), "the folder of the lists")
 	copied := flags.String("copy", filepath.Join("bin", "mutations", "tree"), "where the copy of the tree is kept")
@@ -76,6 +77,11 @@ func run(ctx context.Context, args []string) error {
 	case flags.NArg() > 0:
 		if chosen, err = mutations.ChooseNamed(all, flags.Args()); err != nil {
 			return fmt.Errorf("%w\n%w", err, errUsage)
+		}
+	}
+	if pkg, test, ok := strings.Cut(*by, ":"); ok {
+		for i := range chosen {
+			chosen[i].Package, chosen[i].Tests, chosen[i].Needs = pkg, []string{test}, mutations.NeedNothing
 		}
 	}
 	if *only {

@@ -1,0 +1,495 @@
+package world
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/layers"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/internal/test/observer"
+)
+
+// The rules about what an operator writes. Each write is judged when the API server has it, with the objects as they were before.
+const (
+	ruleLease    = "an operator writes without the Lease"
+	ruleRelease  = "an operator writes a Lease that another one has"
+	ruleCounter  = "what is signed for a Node is not newer than before, or is for another Node"
+	rulePaused   = "something begins that is paused"
+	ruleDrained  = "what needs a drained node is permitted on one that is not drained"
+	ruleBoot     = "a boot is permitted again, too soon, or while the node agent is at work"
+	ruleCanary   = "nodes get what no canary has proved"
+	ruleFailures = "nodes get what as many as failureLimit have failed with"
+	ruleDeleted  = "nodes lose an input that was deleted, and that is not confirmed"
+	ruleReadable = "nodes may read other Secrets than the layers that are published"
+	ruleTold     = "a node is told of a layer that is not there, or that it may not read"
+	ruleStale    = "a Node is changed that has changed since the operator looked"
+	ruleNewer    = "what a newer operator has written is replaced"
+	ruleStranger = "a Node whose host is not known gets something"
+	ruleForeign  = "an operator deletes what is not its own"
+)
+
+const (
+	// leaseDuration is how long an operator has the Lease that it does not renew.
+	leaseDuration = 137 * time.Second
+	// answersWithin is how long a node agent may take to say what it does. A turn ends a little later.
+	answersWithin = 25 * time.Minute
+	// windowsRest is the time between two boots of a host for what its Windows waits for.
+	windowsRest = 6 * time.Hour
+	// readableFor is how long nodes may read what is replaced, with the time of a rest.
+	readableFor = 25 * time.Hour
+)
+
+// trail is what operators have written for Nodes.
+type trail struct {
+	mu    sync.Mutex
+	nodes map[types.UID]*told
+	// proved are the nodes that have worked with a layer of the cluster.
+	proved map[bundle.Digest]map[string]bool
+	// unwanted are Secrets that no node is told of, since that was seen first.
+	unwanted map[string]time.Time
+}
+
+// told is what was signed last for a Node, and the boots that were permitted.
+type told struct {
+	desired published.Desired
+	at      time.Time
+	boots   map[bundle.Digest]bool
+	// forWindows is when the last boot for what Windows waits for was permitted.
+	forWindows time.Time
+}
+
+func (x *trail) node(uid types.UID) *told {
+	if x.nodes[uid] == nil {
+		x.nodes[uid] = &told{boots: map[bundle.Digest]bool{}}
+	}
+	return x.nodes[uid]
+}
+
+// judged is for rest.Config.Wrap: it is the last one before the API server.
+func (w *world) judged(o *operator) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			isLease := strings.Contains(r.URL.Path, "/leases")
+			if !isStep(r) && !isLease || r.Method == http.MethodGet {
+				answer, err := next.RoundTrip(r)
+				if isLease && err == nil {
+					w.noteHolder(o)
+				}
+				return answer, err
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			then := w.judge(o, r, body)
+			answer, err := next.RoundTrip(withBody(r, body))
+			if err == nil && answer.StatusCode < http.StatusMultipleChoices && then != nil {
+				then()
+			}
+			return answer, err
+		})
+	}
+}
+
+// judge returns what to do when the API server has taken a request.
+func (w *world) judge(o *operator, r *http.Request, body []byte) func() {
+	folder, name := path.Split(r.URL.Path)
+	kind := path.Base(folder)
+	if r.Method == http.MethodPost {
+		kind, name = name, ""
+	}
+	if kind == "leases" {
+		before := w.lease()
+		return func() { w.judgeLease(o, before) }
+	}
+	own := w.judgeLeading(o, kind)
+	switch {
+	case r.Method == http.MethodDelete:
+		isOwn := w.isOwn(kind, name)
+		return func() {
+			own()
+			if !isOwn {
+				w.observer.Violate(ruleForeign, "%s %s", kind, name)
+			}
+		}
+	case kind == "nodes" && r.Method == http.MethodPatch:
+		var before corev1.Node
+		if w.Get(w.ctx, client.ObjectKey{Name: name}, &before) != nil {
+			return own
+		}
+		after := patchedNode(before, body)
+		return func() {
+			own()
+			w.judgeCordon(before, after)
+			w.judgeNode(before, after)
+		}
+	case kind == "roles" && bytes.Contains(body, []byte(layers.Access)), kind == "roles" && name == layers.Access:
+		return func() {
+			own()
+			w.judgeRole(o)
+		}
+	}
+	return own
+}
+
+// patchedNode returns a Node with what is judged of a merge patch.
+func patchedNode(n corev1.Node, patch []byte) corev1.Node {
+	var p struct {
+		Metadata struct {
+			ResourceVersion string
+			Annotations     map[string]*string
+		}
+		Spec struct{ Unschedulable *bool }
+	}
+	after := *n.DeepCopy()
+	if json.Unmarshal(patch, &p) != nil {
+		return after
+	}
+	for key, value := range p.Metadata.Annotations {
+		delete(after.Annotations, key)
+		if value != nil {
+			metav1.SetMetaDataAnnotation(&after.ObjectMeta, key, *value)
+		}
+	}
+	after.ResourceVersion = p.Metadata.ResourceVersion
+	if p.Spec.Unschedulable != nil {
+		after.Spec.Unschedulable = *p.Spec.Unschedulable
+	}
+	return after
+}
+
+// lease is the Lease of the operators. One that cannot be read is nobody's.
+func (w *world) lease() coordinationv1.LeaseSpec {
+	var l coordinationv1.Lease
+	_ = w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.OperatorName}, &l) // as said
+	return l.Spec
+}
+
+// hasEnded reports whether another one may take a Lease.
+func hasEnded(l coordinationv1.LeaseSpec) bool {
+	return holderOf(l) == "" || l.RenewTime == nil || time.Since(l.RenewTime.Time) > leaseDuration
+}
+
+func holderOf(l coordinationv1.LeaseSpec) string {
+	if l.HolderIdentity == nil {
+		return ""
+	}
+	return *l.HolderIdentity
+}
+
+// judgeLease is called when an operator has written the Lease.
+func (w *world) judgeLease(o *operator, before coordinationv1.LeaseSpec) {
+	now := holderOf(w.lease())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now != "" {
+		o.identity, o.renewed = now, time.Now()
+	}
+	if holder := holderOf(before); !hasEnded(before) && holder != o.identity {
+		w.observer.Violate(ruleRelease, "it was of %s, who renewed it %s ago", holder, time.Since(before.RenewTime.Time).Round(time.Second))
+	}
+}
+
+// noteHolder is called when an operator has read the Lease.
+func (w *world) noteHolder(o *operator) {
+	holder := holderOf(w.lease())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.identity != "" && holder != "" && holder != o.identity && o.superseded.IsZero() {
+		o.superseded = time.Now()
+	}
+}
+
+// judgeLeading returns what to do when an operator has written something else. What it writes before it leads is the same for all, and no Node.
+func (w *world) judgeLeading(o *operator, kind string) func() {
+	o.mu.Lock()
+	identity, since, superseded := o.identity, time.Since(o.renewed), o.superseded
+	o.mu.Unlock()
+	return func() {
+		switch {
+		case !o.elected:
+		case identity == "" && kind == "nodes":
+			w.observer.Violate(ruleLease, "a Node, before it leads")
+		case identity == "":
+		case since > leaseDuration:
+			w.observer.Violate(ruleLease, "%s, %s after it has renewed it", kind, since.Round(time.Second))
+		case !superseded.IsZero() && time.Since(superseded) > time.Second:
+			w.observer.Violate(ruleLease, "%s, %s after it has read that another one has it", kind, time.Since(superseded).Round(time.Second))
+		}
+	}
+}
+
+// isOwn reports whether an operator may delete an object: its own Secrets, and Nodes whose hosts are not there any longer.
+func (w *world) isOwn(kind, name string) bool {
+	switch kind {
+	case "secrets":
+		var s corev1.Secret
+		err := w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: name}, &s)
+		return err != nil || s.Labels[published.LayerLabel] != ""
+	case "nodes":
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.machines[name] == nil
+	}
+	return false
+}
+
+// judgeRole is called when an operator has said which Secrets nodes may read.
+func (w *world) judgeRole(o *operator) {
+	var role rbacv1.Role
+	if !o.elected || w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: layers.Access}, &role) != nil {
+		return
+	}
+	for _, rule := range role.Rules {
+		if len(rule.ResourceNames) == 0 {
+			w.observer.Violate(ruleReadable, "all of them")
+		}
+		for _, name := range rule.ResourceNames {
+			if err := w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: name}, &corev1.Secret{}); apierrors.IsNotFound(err) {
+				w.observer.Violate(ruleReadable, "%s, which is not there", name)
+			}
+		}
+	}
+}
+
+// change is what an operator has made of a Node.
+type change struct {
+	before  corev1.Node
+	was, is published.Desired
+	report  published.Report
+	// state is that before, next the one after it.
+	state, next windowsnode.RolloutState
+	// last is what was signed before.
+	last *told
+	// joined reports whether the node has had a bundle, begins whether it gets another one or may do more.
+	joined, begins bool
+}
+
+// judgeNode is called when an operator has changed a Node.
+func (w *world) judgeNode(before, after corev1.Node) {
+	text := after.Annotations[published.DesiredAnnotation]
+	is, err := published.DecodeDesired(text)
+	if err != nil || text == before.Annotations[published.DesiredAnnotation] {
+		return
+	}
+	if after.ResourceVersion != before.ResourceVersion {
+		w.observer.Violate(ruleStale, "%s: told from version %q, it has %s", before.Name, after.ResourceVersion, before.ResourceVersion)
+	}
+	w.judgeLayers(before.Name, is)
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	_ = w.List(w.ctx, &nodes)                                             // none while the API server is away
+	_ = w.List(w.ctx, &pods, client.InNamespace(metav1.NamespaceDefault)) // as above
+	x := &w.trail
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := change{before: before, is: is, last: x.node(before.UID)}
+	c.was, err = published.DecodeDesired(before.Annotations[published.DesiredAnnotation])
+	c.report, _ = published.DecodeReport(before.Annotations[published.ReportAnnotation])
+	var newer *bundle.SchemaError
+	c.next, _ = windowsnode.DecodeRolloutState(after.Annotations[published.RolloutAnnotation])
+	state, unread := windowsnode.DecodeRolloutState(before.Annotations[published.RolloutAnnotation])
+	if c.state = state; errors.As(unread, &newer) {
+		w.observer.Violate(ruleNewer, "%s", before.Name)
+	}
+	c.joined = c.report.Applied != "" && err == nil && c.was.Counter() == c.last.desired.Counter()
+	c.begins = is.Bundle != c.was.Bundle || is.MaxImpact.Rank() > c.was.MaxImpact.Rank()
+	if is.NodeUID != string(before.UID) || is.Counter().Compare(c.last.desired.Counter()) <= 0 {
+		w.observer.Violate(ruleCounter, "%s: %s for %s after %s for %s", before.Name, is.Counter(), is.NodeUID, c.last.desired.Counter(), before.UID)
+	}
+	if c.joined {
+		for rule, wrong := range map[string]string{
+			rulePaused: c.beginsPaused(w.isPaused()), ruleDrained: c.isNotDrained(pods.Items), ruleBoot: c.bootsWrongly(), ruleDeleted: c.loses(),
+		} {
+			if wrong != "" {
+				w.observer.Violate(rule, "%s: %s", before.Name, wrong)
+			}
+		}
+		w.judgeOrder(c, nodes.Items)
+	}
+	if is.Boot != "" {
+		c.last.boots[is.Boot] = true
+		if is.Boot != c.was.Boot && !c.isForPerson() {
+			c.last.forWindows = time.Now()
+		}
+	}
+	c.last.desired, c.last.at = is, time.Now()
+}
+
+// isForPerson reports whether the boot is that which a person asks for.
+func (c change) isForPerson() bool {
+	return c.is.Boot == bundle.Of([]byte(c.before.Annotations[published.RebootAnnotation]))
+}
+
+// beginsPaused returns what begins although the node is paused, or all of them are. What is urgent does not wait, and a turn goes on.
+func (c change) beginsPaused(all bool) string {
+	_, paused := c.before.Annotations[published.PausedAnnotation]
+	if c.begins && !c.is.Urgent && (paused || all && c.is.Bundle != c.was.Bundle && c.state.Claim.IsZero()) {
+		return "another bundle or a higher impact"
+	}
+	return ""
+}
+
+// isNotDrained returns why the node is not drained for what it may do.
+func (c change) isNotDrained(pods []corev1.Pod) string {
+	if !c.begins || c.is.MaxImpact.Rank() < bundle.ImpactDrain.Rank() {
+		return ""
+	}
+	if !c.before.Spec.Unschedulable || !c.state.Claim.Held {
+		return "it is not cordoned, or not its turn"
+	}
+	for _, p := range pods {
+		if p.Spec.NodeName == c.before.Name && time.Since(p.CreationTimestamp.Time) > time.Minute {
+			return "pod " + p.Name + " runs on it"
+		}
+	}
+	return ""
+}
+
+// bootsWrongly returns what is wrong about a boot that is permitted.
+func (c change) bootsWrongly() string {
+	open := c.was.MaxImpact.Rank() >= bundle.ImpactRestart.Rank() && c.report.Desired != c.was.Bundle && time.Since(c.last.at) < answersWithin
+	switch {
+	case c.is.Boot == "" || c.is.Boot == c.was.Boot:
+	case !c.isForPerson() && c.is.Boot != c.next.WindowsBoot.Request:
+		return "neither a person nor Windows asks for it"
+	case c.last.boots[c.is.Boot]:
+		return "it was permitted before"
+	case !c.isForPerson() && time.Since(c.last.forWindows) < windowsRest:
+		return "the last one was " + time.Since(c.last.forWindows).String() + " ago"
+	case open || c.report.State == published.StateApplying:
+		return "its node agent is at work"
+	}
+	return ""
+}
+
+// loses returns which input is deleted although no person has confirmed it.
+func (c change) loses() string {
+	confirmed := strings.Split(c.before.Annotations[published.ConfirmAnnotation], ",")
+	for _, input := range []published.Input{published.InputMirrors, published.InputSettings} {
+		if slices.Contains(c.was.Inputs, input) && !slices.Contains(c.is.Inputs, input) && !slices.Contains(confirmed, string(input)) {
+			return string(input)
+		}
+	}
+	return ""
+}
+
+// judgeOrder checks that canaries go first, and that what fails goes no further. What only values of nodes differ in is not judged.
+func (w *world) judgeOrder(c change, nodes []corev1.Node) {
+	layer := c.is.Cluster.Digest
+	if c.is.Urgent || c.was.Cluster.Digest == layer {
+		return
+	}
+	limits := w.recentSettings()
+	proved := w.trail.proved[layer]
+	if proved == nil {
+		proved = map[string]bool{}
+		w.trail.proved[layer] = proved
+	}
+	var unproved, failed []string
+	hosts := 0
+	for _, n := range nodes {
+		d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
+		if err != nil || d.Cluster.Digest != layer || n.Name == c.before.Name {
+			continue
+		}
+		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
+		s, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
+		_, paused := n.Annotations[published.PausedAnnotation]
+		switch {
+		case r.Desired == d.Bundle && (r.State == published.StateRolledBack || r.State == published.StateFailed && !r.Heals()):
+			if time.Since(reportedAt(n)) < noticed {
+				continue // the operator may not know
+			}
+			failed = append(failed, fmt.Sprintf("%s (%s: %s)", n.Name, r.Fault, published.Shorten(r.Message)))
+			if r.BlamesHost() {
+				hosts++
+			}
+		case r.Desired == d.Bundle && r.Applied == d.Bundle && (s.Turn.Bundle != d.Bundle || !s.Turn.Canary || !s.Turn.Confirmed.IsZero()):
+			proved[n.Name] = true
+		case paused || !observer.IsReady(n) || n.Spec.Unschedulable && !observer.IsCordonedByUs(n) || r.WaitsForRoom() || r.BlamesHost() || !s.Postponed.IsZero():
+			// another node is the canary
+		default:
+			unproved = append(unproved, n.Name)
+		}
+	}
+	fewest, most, failures := 1<<10, 0, 0
+	for _, x := range limits {
+		fewest, most, failures = min(fewest, x.canaries), max(most, x.canaries), max(failures, x.failureLimit)
+	}
+	if open := len(proved) >= fewest; !open && len(unproved)+len(failed)-hosts >= most-len(proved) {
+		w.observer.Violate(ruleCanary, "%s, after %v, of which %v failed", c.before.Name, append(unproved, failed...), failed)
+	}
+	if len(failed)-min(hosts, 1) >= failures {
+		w.observer.Violate(ruleFailures, "%s, after %v, %d of them for their hosts alone", c.before.Name, failed, hosts)
+	}
+}
+
+// reportedAt is when a node agent has changed its report last.
+func reportedAt(n corev1.Node) (last time.Time) {
+	for _, m := range n.ManagedFields {
+		if m.Time != nil && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), published.ReportAnnotation) && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	return last
+}
+
+// judgeCordon is called when an operator has changed a Node.
+func (w *world) judgeCordon(before, after corev1.Node) {
+	if observer.IsCordonedByUs(after) && !observer.IsCordonedByUs(before) && after.Annotations[windowsnode.ScaleDownAnnotation] != "true" {
+		w.observer.Violate(ruleDrained, "%s is cordoned, and the autoscaler may remove it", before.Name)
+	}
+	r, err := published.DecodeReport(before.Annotations[published.ReportAnnotation])
+	if err == nil && r.WaitsForRoom() && r.Desired != "" && !before.Spec.Unschedulable && observer.IsCordonedByUs(after) {
+		if d, err := published.DecodeDesired(before.Annotations[published.DesiredAnnotation]); err == nil && d.Bundle == r.Desired {
+			w.observer.Violate(ruleDrained, "%s is cordoned, and its disk is full", before.Name)
+		}
+	}
+}
+
+// judgeLayers is called when a node was told of layers.
+func (w *world) judgeLayers(node string, d published.Desired) {
+	var role rbacv1.Role
+	if w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: layers.Access}, &role) != nil {
+		return
+	}
+	for _, name := range slices.Concat(d.Cluster.Names(), d.Node.Names()) {
+		err := w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: name}, &corev1.Secret{})
+		isReadable := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.ResourceNames, name) })
+		if apierrors.IsNotFound(err) || !isReadable {
+			w.observer.Violate(ruleTold, "%s: %s (%v), readable %t", node, name, err, isReadable)
+		}
+	}
+}
+
+// judgeBoot is called when the node agent boots a host.
+func (w *world) judgeBoot(name string) {
+	n, ok := w.observer.Snapshot()[name]
+	w.trail.mu.Lock()
+	defer w.trail.mu.Unlock()
+	if last := w.trail.nodes[n.UID]; ok && last != nil && last.desired.MaxImpact != bundle.ImpactReboot {
+		w.observer.Violate(ruleBoot, "%s boots with at most %s", name, last.desired.MaxImpact)
+	}
+}
