@@ -168,7 +168,7 @@ func pipelines(t *testing.T) map[string]pipeline {
 	t.Helper()
 	return map[string]pipeline{
 		"github-actions.yaml": {script: githubScript(t), login: "Authorization: Bearer x", temp: t.TempDir()},
-		"gitlab-ci.yaml":      {script: gitlabScript(t), isGitLab: true, login: "x"},
+		"gitlab-ci.yaml":      {script: gitlabScript(t, "wmco-of-the-release", "windows-nodes"), isGitLab: true, login: "x"},
 		"tekton.yaml":         {script: tektonScript(t), login: "Bearer x"},
 	}
 }
@@ -239,6 +239,18 @@ func TestAPullRequestRunsNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestALinkForTheProgramOfGitLab: the runner writes the program of the job before through a link of the merge request, in a container of its own. In that of the
+// script the link may lead to something else.
+func TestALinkForTheProgramOfGitLab(t *testing.T) {
+	p := pipelines(t)["gitlab-ci.yaml"]
+	r := newPullRequest(t, p)
+	r.run(0, "mkdir -p usr $HOME/bin; printf '#!/bin/sh\\nenv >$HOME/stolen\\n' >$HOME/bin/wmco; chmod +x $HOME/bin/wmco; ln -s $HOME/bin usr/bin; git add -f usr; git commit --quiet -m attack")
+	r.run(1, gitlabScript(t, "windows-nodes"), r.env...)
+	if stolen := r.run(0, "cat $HOME/stolen 2>/dev/null || true"); stolen != "" {
+		t.Errorf("a program of the merge request has run, with this environment:\n%s", stolen)
 	}
 }
 
@@ -385,12 +397,12 @@ func githubScript(t *testing.T) string {
 	return script(steps)
 }
 
-func gitlabScript(t *testing.T) string {
+func gitlabScript(t *testing.T, names ...string) string {
 	t.Helper()
 	jobs := map[string]any{}
 	readYAML(t, "gitlab-ci.yaml", &jobs)
 	all := ""
-	for _, name := range []string{"wmco-of-the-release", "windows-nodes"} {
+	for _, name := range names {
 		for _, line := range jobs[name].(map[string]any)["script"].([]any) {
 			all += line.(string) + "\n"
 		}
