@@ -197,12 +197,15 @@ func (c standIn) check(t *testing.T, n *network, program string) {
 	c.serve(t, n, c.pull.handler(Image{}))
 	n.take()
 	lookUp := exec.CommandContext(t.Context(), program, directory, config, directory, c.pull.registry+"/team/app", "other.test/team/app")
-	lookUp.Env = append(os.Environ(), "HTTP_PROXY="+n.proxy(), "HTTPS_PROXY="+n.proxy(), "NO_PROXY=", "HOME="+directory)
+	// Nothing else of this computer's environment: variables such as AWS_CA_BUNDLE change what a provider trusts and asks.
+	lookUp.Env = []string{"SSL_CERT_FILE=" + os.Getenv("SSL_CERT_FILE"), "HTTP_PROXY=" + n.proxy(), "HTTPS_PROXY=" + n.proxy(), "HOME=" + directory}
+	var log bytes.Buffer
+	lookUp.Stderr = &log
 	out, err := lookUp.Output()
 	var own, other []credentialprovider.TrackedAuthConfig
 	lines := json.NewDecoder(bytes.NewReader(out))
 	if err = errors.Join(err, lines.Decode(&own), lines.Decode(&other)); err != nil || len(own) == 0 {
-		t.Fatalf("the kubelet has %d credentials, %v; the provider asked %q", len(own), err, n.take().asked())
+		t.Fatalf("the kubelet has %d credentials, %v; the provider asked %q\n%s", len(own), err, n.take().asked(), log.String())
 	}
 	if got := n.take().asked(); !isSubset(c.asked, got) {
 		t.Errorf("the provider asked %q, want %q", got, c.asked)
