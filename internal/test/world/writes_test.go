@@ -345,7 +345,7 @@ func (c change) isForPerson() bool {
 // beginsPaused returns what begins although the node is paused, or all of them are. What is urgent does not wait, and a turn goes on.
 func (c change) beginsPaused(all bool) string {
 	_, paused := c.before.Annotations[published.PausedAnnotation]
-	if c.begins && !c.is.Urgent && (paused || all && c.is.Bundle != c.was.Bundle && c.state.Claim.IsZero()) {
+	if c.begins && !c.is.Urgent && (paused || all && c.is.Bundle != c.was.Bundle && c.state.Slot.IsZero()) {
 		return "another bundle or a higher impact"
 	}
 	return ""
@@ -356,7 +356,7 @@ func (c change) isNotDrained(pods []corev1.Pod) string {
 	if !c.begins || c.is.MaxImpact.Rank() < bundle.ImpactDrain.Rank() {
 		return ""
 	}
-	if !c.before.Spec.Unschedulable || !c.state.Claim.Held {
+	if !c.before.Spec.Unschedulable || !c.state.Slot.Held {
 		return "it is not cordoned, or not its turn"
 	}
 	for _, p := range pods {
