@@ -77,7 +77,7 @@ type Agent struct {
 	sshServer sshServer
 	// unreachable is what the image gateway lists, empty for none.
 	unreachable string
-	images    *images.Keeper
+	images      *images.Keeper
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package
 	// they are since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
