@@ -177,6 +177,9 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 		if diff := cmp.Diff(want, answerOf(t, memory.Transport(who), "http://world", c)); diff != "" {
 			t.Errorf("%d %s %s %q (-real +memory):\n%s", i, c.method, c.path, c.as, diff)
 		}
+		if strings.HasSuffix(c.path, "/rolebindings") {
+			awaitRights(t, realRT, urlOf(t, config))
+		}
 	}
 	for ours := ""; !strings.HasPrefix(ours, "DELETED"); {
 		ours = next(t, seen[0])
@@ -184,6 +187,16 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 			t.Fatalf("the watch has seen %s, that of the real one %s", ours, want)
 		}
 	}
+}
+
+// awaitRights waits until the real API server knows the rights of the account: its authorizer reads them from a watch.
+func awaitRights(t *testing.T, rt http.RoundTripper, host string) {
+	t.Helper()
+	review := call{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"` + account +
+		`","resourceAttributes":{"verb":"get","resource":"configmaps","namespace":"default","name":"applied"}}}`, ""}
+	testenv.Must(t, testenv.Eventually(t.Context(), "the rights of "+account, func() bool {
+		return strings.Contains(answerOf(t, rt, host, review), `"allowed": true`)
+	}))
 }
 
 func urlOf(t *testing.T, c *rest.Config) string {
