@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -100,10 +101,18 @@ func explainWord(a app, f cli.Format, name string) error {
 	return nil
 }
 
+// pageLink is a link of the pages' own form to another page.
+var pageLink = regexp.MustCompile(`\[([^\]]+)\]\(([\w/-]+)\.md(?:#[\w-]+)?\)`)
+
+// withoutLinks names the command that prints a page in place of each link.
+func withoutLinks(text string) string { return pageLink.ReplaceAllString(text, "$1 (wmco docs $2)") }
+
 // lookUpExplanation looks a reason or a setting up, whatever the case of its letters.
 func lookUpExplanation(name string) (x explanation, ok bool, err error) {
 	if e, where, ok := reason.Find(name); ok {
-		return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix, where: where}, true, nil
+		return explanation{
+			Reason: e.Reason, Severity: e.Severity, Meaning: withoutLinks(e.Meaning), Fix: withoutLinks(e.Fix), where: where,
+		}, true, nil
 	}
 	docs, err := render.SettingDocs()
 	for _, d := range docs {
