@@ -16,7 +16,7 @@ import (
 
 // Versions of the components. One component is one pinned Go module.
 const (
-	KubeLogRunnerVersion = "v0.36.6" // of k8s.io/component-base
+	KubeLogRunnerVersion = "v0.37.2" // of k8s.io/component-base
 	ContainerdVersion    = "v2.4.2"
 	ShimVersion          = "v0.14.1"
 	CNIVersion           = "v1.10.0"
@@ -24,7 +24,7 @@ const (
 	ExporterVersion      = "v0.31.8"
 	HybridOverlayVersion = "v0.0.0-20260707145430-b93b6a72bc15"
 	ECRVersion           = "v1.37.1"
-	AzureVersion         = "v1.36.4"
+	AzureVersion         = "v1.36.5"
 	GCRVersion           = "v0.0.0-20241115222652-d74b2e1d6653"
 )
 

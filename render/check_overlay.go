@@ -92,18 +92,21 @@ func (c Cluster) checkHybridNetwork(r *report, i int) bool {
 
 func (c Cluster) checkOverlaps(r *report, field string, hybrid netip.Prefix) {
 	for _, other := range []struct {
-		name  string
-		cidrs []string
+		name     string
+		cidrs    []string
+		severity bundle.Severity
 	}{
-		{"the cluster network", c.Network.ClusterNetworks},
-		{"the service network", c.Network.ServiceNetworks},
-		{"the network that OVN-Kubernetes uses inside", c.Network.JoinNetworks},
-		{"the network of the machines", c.Network.MachineNetworks},
+		{"the cluster network", c.Network.ClusterNetworks, bundle.SeverityError},
+		{"the service network", c.Network.ServiceNetworks, bundle.SeverityError},
+		{"the network that OVN-Kubernetes uses inside", c.Network.JoinNetworks, bundle.SeverityError},
+		{"the network of the machines", c.Network.MachineNetworks, bundle.SeverityError},
+		// Machines need not use all of it, and may have others since.
+		{"the network of the machines that the installer was given", c.Network.InstalledNetworks, bundle.SeverityWarning},
 	} {
 		for _, cidr := range other.cidrs {
 			if p, err := netip.ParsePrefix(cidr); err == nil && p.Overlaps(hybrid) {
 				r.addFinding(
-					bundle.SeverityError, reason.HybridOverlayOverlaps, field,
+					other.severity, reason.HybridOverlayOverlaps, field,
 					fmt.Sprintf("%s overlaps %s of %s", hybrid, p, other.name), useOtherRange,
 				)
 			}

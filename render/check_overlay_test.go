@@ -24,6 +24,7 @@ func TestRangesOfTheHybridOverlay(t *testing.T) {
 		"the range of Services":      {hybrid("172.30.0.0/16", 23), []string{"error HybridOverlayOverlaps " + cidr}},
 		"around the join network":    {hybrid("100.0.0.0/8", 23), []string{"error HybridOverlayOverlaps " + cidr}},
 		"the range of machines":      {hybrid("192.168.0.0/20", 23), []string{"error HybridOverlayOverlaps " + cidr}},
+		"the range of the installer": {hybrid("10.9.128.0/17", 23), []string{"warning HybridOverlayOverlaps " + cidr}},
 		"class E":                    {hybrid("240.1.0.0/16", 23), []string{"error ClassENetwork " + cidr}},
 		"no CIDR":                    {hybrid("10.132.0.0", 23), []string{"error InputInvalid " + cidr}},
 		"IPv6 alone":                 {hybrid("fd01::/48", 64), []string{"error InputInvalid " + overlayRange}},
@@ -43,6 +44,7 @@ func TestRangesOfTheHybridOverlay(t *testing.T) {
 	} {
 		c := testCluster(bundle.PlatformNone)
 		c.Network.ClusterNetworks, c.Network.JoinNetworks, c.Network.MachineNetworks = []string{"10.128.0.0/14"}, []string{"100.64.0.0/16"}, []string{"192.168.0.0/24"}
+		c.Network.InstalledNetworks = []string{"10.9.0.0/16"}
 		tt.change(&c)
 		var got []string
 		for _, f := range slices.Concat(c.checkNetwork(), c.checkMaxPods()) {

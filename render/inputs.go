@@ -61,6 +61,8 @@ type Network struct {
 	// ClusterNetworks are the CIDRs of Pods on Linux nodes, JoinNetworks those that OVN-Kubernetes uses inside, and
 	// MachineNetworks those of machines where the platform has them.
 	ClusterNetworks, JoinNetworks, MachineNetworks []string
+	// InstalledNetworks are those of machines in the installer's configuration. The operator does not read it.
+	InstalledNetworks []string
 	// HybridNetworks are the CIDRs of which OVN gives each Windows node its pod subnet.
 	HybridNetworks []string
 	// HybridHostPrefixes are the lengths of the prefixes of nodes' subnets in each of them; 0 is the default, 23.

@@ -61,8 +61,7 @@ func kubernetesOf(version string) (string, bool) {
 
 // Kubernetes returns the minor version of Kubernetes that nodes of the cluster get, such as "1.36": that of the newest
 // completed version of the cluster. While the worker pool is paused, it is that of the pool, if the API server allows
-// it. A cluster that is too old gets the oldest one, which is for previews alone, and one that is too new, or of an
-// unknown version, the newest.
+// it. A cluster that is too old is refused, and one that is too new, or of an unknown version, gets the newest.
 func (c Cluster) Kubernetes() string {
 	server, ok := kubernetesOf(c.Version)
 	if !ok {
@@ -123,6 +122,17 @@ func (c Cluster) checkVersion() bundle.Findings {
 		return r.findings
 	}
 	server, supported := kubernetesOf(c.Version)
+	if oldest := payload.Releases()[0]; server != "" && isBehind(server, oldest.Minor) {
+		r.addFinding(
+			bundle.SeverityError, reason.KubeletTooNew, field,
+			fmt.Sprintf(
+				"cluster version %s has Kubernetes %s, and the oldest kubelet of this release, %s, is newer than its API server",
+				c.Version, server, oldest.Version,
+			),
+			fmt.Sprintf("update the cluster to %s or later first", oldest.Clusters()[0]),
+		)
+		return r.findings
+	}
 	if !supported {
 		all := payload.ClusterVersions()
 		r.addFinding(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field,

@@ -33,7 +33,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		{"a pool that is newer than the cluster", "4.20.4", WorkerPool{Paused: true, Release: "4.21.7"}, PausedPoolWait, "1.33", "", ""},
 		{"a paused pool of an unknown version", "4.20.4", WorkerPool{Paused: true}, PausedPoolWait, "1.33", "", ""},
 		{"OKD", "4.20.0-okd-scos.3", WorkerPool{Paused: true, Release: "4.19.0-okd-scos.15"}, PausedPoolWait, "1.32", reason.KubeletKept, refused},
-		{"a cluster that is too old", "4.17.3", WorkerPool{}, PausedPoolWait, "1.31", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
+		{"a cluster that is too old", "4.17.3", WorkerPool{}, PausedPoolWait, "1.31", reason.KubeletTooNew, "has Kubernetes 1.30, and the oldest kubelet of this release"},
 		{"the last ones of OpenShift 4", "4.23.2", WorkerPool{}, PausedPoolWait, "1.36", "", ""},
 		{"the same, a pool of before", "4.24.0", WorkerPool{Paused: true, Release: "4.23.2"}, PausedPoolWait, "1.36", reason.KubeletKept, refused},
 		{"a cluster that is not known yet", "4.25.1", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "and nodes get v1.37."},

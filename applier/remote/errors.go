@@ -49,11 +49,11 @@ func (e *UnreachableError) Fix() string {
 // AuthError means that the host accepts none of the keys.
 type AuthError struct {
 	Target Target
-	// Methods are those that were tried, Allowed those that the server accepts.
-	Methods, Allowed []string
-	// Keys is the number of keys that were offered.
-	Keys int
-	Err  error
+	// Offered are the keys: their types and fingerprints, such as "ssh-ed25519 SHA256:...".
+	Offered []string
+	// Allowed are the methods that the server accepts.
+	Allowed []string
+	Err     error
 }
 
 // maxAuthTries is how many keys sshd accepts offers of before it disconnects, by default (MaxAuthTries in
@@ -61,8 +61,12 @@ type AuthError struct {
 const maxAuthTries = 6
 
 func (e *AuthError) Error() string {
-	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target,
-		joinWords(e.Methods), joinWords(e.Allowed), e.Err)
+	keys := fmt.Sprintf("%d keys", len(e.Offered))
+	if len(e.Offered) == 1 {
+		keys = "the key " + e.Offered[0]
+	}
+	return fmt.Sprintf("authenticating to %s: the host refuses the login with %s (it accepts %s)", e.Target, keys,
+		joinWords(e.Allowed))
 }
 
 // Unwrap implements errors.
@@ -70,8 +74,8 @@ func (e *AuthError) Unwrap() error { return e.Err }
 
 // Fix returns what to do.
 func (e *AuthError) Fix() string {
-	if e.Keys >= maxAuthTries {
-		return fmt.Sprintf("offer only the key that the host accepts: there are %d, and sshd disconnects after %d (MaxAuthTries)", e.Keys, maxAuthTries)
+	if n := len(e.Offered); n >= maxAuthTries {
+		return fmt.Sprintf("offer only the key that the host accepts: there are %d, and sshd disconnects after %d (MaxAuthTries)", n, maxAuthTries)
 	}
 	return fmt.Sprintf(`add the public key to C:\ProgramData\ssh\administrators_authorized_keys (for an administrator) or to the authorized_keys of %q, readable by SYSTEM and Administrators only`, e.Target.User)
 }

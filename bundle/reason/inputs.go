@@ -34,7 +34,7 @@ func inputReasons() []Entry {
 		{InputUnreadable, isError, "A path does not exist or cannot be read.", "Check the path and its permissions."},
 		{InputTooLarge, isError, "A file is too large.", "Split the file, or remove it from the inputs."},
 		{InputNotManifest, isError, "A file of `--from` has no YAML or JSON document.", "Give a file or folder of Kubernetes objects, or an unpacked must-gather."},
-		{InputUnused, isWarning, "A `--from` has no object from which Windows nodes are rendered.", "Check the path, and the kinds and names of its objects."},
+		{InputUnused, isWarning, "A `--from` has no object from which Windows nodes are rendered.", "Check the path, and the kinds and names of its objects. Leave out one that has others alone, such as MachineSets."},
 		{DefaultsAssumed, isInfo, "Optional objects are not in the inputs; the finding has their defaults. Not for a live cluster.", "Nothing, or add them with another `--from`."},
 		{DocumentSkipped, isWarning, "A document or list item is skipped: it looks like a needed object with a misspelt or missing kind or apiVersion, or is not valid YAML or JSON.", "Write the apiVersion and kind that the finding names, or remove the document."},
 		{InputMissing, errorOrWarning, "An object or value that every node needs is not in the inputs. Warning only for a MachineConfig on platform None.", "Add the object with another `--from`; the finding has the command that prints it."},

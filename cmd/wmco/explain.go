@@ -102,7 +102,7 @@ func explainWord(a app, f cli.Format, name string) error {
 }
 
 // pageLink is a link of a text for the pages of docs.
-var pageLink = regexp.MustCompile(`\[([^\]]+)\]\(([a-z/-]+)\.md(?:#[^)]*)?\)`)
+var pageLink = regexp.MustCompile(`\[([^\]]+)\]\(([\w/-]+)\.md(?:#[^)]*)?\)`)
 
 // linksAsCommands replaces links to pages by the command that prints the page.
 func linksAsCommands(text string) string {
@@ -118,7 +118,9 @@ func linksAsCommands(text string) string {
 // lookUpExplanation looks a reason or a setting up, whatever the case of its letters.
 func lookUpExplanation(name string) (x explanation, ok bool, err error) {
 	if e, where, ok := reason.Find(name); ok {
-		return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix, where: where}, true, nil
+		return explanation{
+			Reason: e.Reason, Severity: e.Severity, Meaning: withoutLinks(e.Meaning), Fix: withoutLinks(e.Fix), where: where,
+		}, true, nil
 	}
 	docs, err := render.SettingDocs()
 	for _, d := range docs {

@@ -117,6 +117,9 @@ func (g *gatherer) readNetworks() {
 	g.cluster.Network.HybridOverlay = true
 	g.cluster.Network.JoinNetworks = insideNetworks(ovn)
 	g.cluster.Network.MachineNetworks = machineNetworks(g.infra)
+	if o, ok := g.findObject(installConfigPlace()); ok {
+		g.cluster.Network.InstalledNetworks, _ = installedNetworks(o)
+	}
 	if ovn.GenevePort != nil {
 		g.cluster.Network.GenevePort = int(*ovn.GenevePort)
 	}

@@ -18,7 +18,7 @@ import (
 	"wmco/render/yamltext"
 )
 
-// installConfig is the ConfigMap in which the installer notes the machine networks. Only previews read it.
+// installConfigPlace is the ConfigMap in which the installer notes the machine networks. Only previews read it.
 func installConfigPlace() place {
 	return place{"", "ConfigMap", "kube-system", "cluster-config-v1"}
 }

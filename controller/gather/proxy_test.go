@@ -90,6 +90,17 @@ func TestAProxyOfTheClusterWithoutStatusIsAWarning(t *testing.T) {
 	}
 }
 
+// On clouds Infrastructure has no machine networks, which the hybrid overlay must not overlap.
+func TestTheNetworksOfTheInstallerAreKnown(t *testing.T) {
+	operator := object("operator.openshift.io", "Network", "", clusterName, `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14"}]}}}}}`)
+	config := installConfigOf(t, "networking:\n  machineNetwork:\n  - cidr: 10.0.0.0/16\n  - cidr: 0.0.0.0/0\n")
+	for want, list := range map[string][]objects.Object{"10.0.0.0/16": {operator, config}, "": {operator}} {
+		if got := strings.Join(gatherSet(t, Options{}, objects.Set{Objects: list}).Cluster.Network.InstalledNetworks, " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Who may not read the install config of a live cluster can preview it nevertheless.
 func TestTheInstallConfigMayBeForbidden(t *testing.T) {
 	p := installConfigPlace()

@@ -24,7 +24,8 @@ import (
 func (g *gatherer) reportUnusedSources(sources []string) {
 	for _, source := range sources {
 		g.addFinding(bundle.SeverityWarning, reason.InputUnused, bundle.Finding{
-			Object: bundle.Ref{Source: source}, Message: "has no object from which Windows nodes are rendered", Fix: "check the path, and the kinds and names of its objects",
+			Object: bundle.Ref{Source: source}, Message: "has no object from which Windows nodes are rendered",
+			Fix: "check the path, and the kinds and names of its objects; leave out one that has others alone, such as MachineSets",
 		})
 	}
 }

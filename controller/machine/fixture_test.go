@@ -66,7 +66,7 @@ func (b broken) Transfer(_ context.Context, t remote.Target, _ func(remote.Files
 func (broken) Close() error { return nil }
 
 func refusesLogin(t remote.Target) error {
-	return &remote.AuthError{Target: t, Methods: []string{"publickey"}, Keys: 1, Err: errors.New("no supported methods remain")}
+	return &remote.AuthError{Target: t, Offered: []string{"ssh-ed25519 SHA256:x"}, Err: errors.New("no supported methods remain")}
 }
 
 func unreachable(t remote.Target) error {

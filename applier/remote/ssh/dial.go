@@ -79,9 +79,9 @@ type handshake struct {
 	target  remote.Target
 	check   *hostKeyCheck
 	signers []ssh.Signer
-	// tried and allowed are the methods of authentication that the last refusal named.
-	tried, allowed []string
-	asked          bool
+	// allowed are the methods of authentication that the last refusal named.
+	allowed []string
+	asked   bool
 }
 
 func (h *handshake) runHandshake(w *wire, limits Limits) (*conn, error) {
@@ -109,7 +109,7 @@ func (h *handshake) clientConfig() *ssh.ClientConfig {
 		HostKeyAlgorithms: h.check.keyAlgorithms(),
 		HostKeyCallback:   func(_ string, _ net.Addr, key ssh.PublicKey) error { return h.check.checkOffered(key) },
 		AuthCallback: func(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
-			h.asked, h.tried, h.allowed = true, c.TriedMethods, c.AllowedMethods
+			h.asked, h.allowed = true, c.AllowedMethods
 			return nil, nil
 		},
 	}
@@ -126,7 +126,11 @@ func (h *handshake) explainFailure(err error) error {
 	case errors.As(err, &network) || isClosedByPeer(err) || !h.asked:
 		return &remote.UnreachableError{Target: h.target, Phase: remote.PhaseAuth, Err: err}
 	}
-	return &remote.AuthError{Target: h.target, Methods: h.tried, Allowed: h.allowed, Keys: len(h.signers), Err: err}
+	offered := make([]string, len(h.signers))
+	for i, s := range h.signers {
+		offered[i] = describeKey(s.PublicKey())
+	}
+	return &remote.AuthError{Target: h.target, Offered: offered, Allowed: h.allowed, Err: err}
 }
 
 // isClosedByPeer reports whether the other side closed the connection.

@@ -91,7 +91,8 @@ func TestARefusedKeyWorksOnceTheHostAcceptsIt(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Unauthorized: true})
 	d := dialer(t, s)
 	m := client(t, d).AgentFor(at(s, s.Address))
-	if _, err := m.Facts(t.Context()); kind(err) != "auth" {
+	_, err := m.Facts(t.Context())
+	if kind(err) != "auth" || !strings.Contains(err.Error(), "refuses the login with the key "+describeKey(s.Key.PublicKey())+" (it accepts publickey") {
 		t.Fatalf("%s: %v", kind(err), err)
 	}
 	s.Authorize()

@@ -78,9 +78,8 @@ type Cluster struct {
 type Result struct {
 	// Conditions has every type once.
 	Conditions []Condition
-	// JoinsWait reports whether no host may join now, PublishWaits whether nothing may be published. What is published
-	// stays.
-	JoinsWait, PublishWaits bool
+	// JoinsWait reports whether no host may join now.
+	JoinsWait bool
 	// Again is when time alone will change the answer, zero if it will not.
 	Again time.Duration
 }
@@ -95,11 +94,9 @@ func JudgeCluster(c Cluster) Result {
 			continue
 		}
 		found[t] = append(found[t], f)
-		r.PublishWaits = r.PublishWaits || t != PrivateKeyValid && !ofMachines(f)
 	}
 	if f, ok := skew.CheckKubelet(c.Kubelet, c.APIServers); !ok {
 		found[VersionSupported] = append(bundle.Findings{f}, found[VersionSupported]...)
-		r.PublishWaits = true
 	}
 	if f, again, ok := c.TrustedCA.checkInjected(c.Now); !ok {
 		// It explains more than that the inputs lack them.
@@ -135,6 +132,8 @@ func typeOf(f bundle.Finding) Type {
 		return ""
 	}
 	switch f.Reason {
+	case reason.KubeletTooNew:
+		return VersionSupported
 	case reason.PayloadIncomplete:
 		return PayloadComplete
 	case reason.KindNotServed, reason.Forbidden, reason.UnknownVersion:

@@ -45,67 +45,67 @@ func TestChecks(t *testing.T) {
 	fails := func(why string) func(*Cluster) {
 		return func(c *Cluster) { c.Findings = bundle.Findings{finding(bundle.SeverityError, why)} }
 	}
-	const both, joins, nobody = "joins and publish wait", "joins wait", "nobody waits"
 	for _, c := range []struct {
 		name   string
 		change func(*Cluster)
-		// unmet is "Type Reason" of the one condition that is not met, empty for none.
-		unmet, waits string
+		// unmet is "Type Reason" of the one condition that is not met and for which joins wait, empty for none.
+		unmet string
 	}{
-		{"nothing is wrong", func(*Cluster) {}, "", nobody},
-		{"no proxy, and no ConfigMap", func(c *Cluster) { c.TrustedCA = TrustedCA{} }, "", nobody},
-		{"no proxy, and an empty ConfigMap", func(c *Cluster) { c.TrustedCA = TrustedCA{ConfigMap: configMap("", "")} }, "", nobody},
-		{"a kubelet that is older, patch and minor", func(c *Cluster) { c.APIServers = []string{"v1.37.0", "v1.36.9+abc"} }, "", nobody},
-		{"a kubelet with a newer patch", func(c *Cluster) { c.APIServers = []string{"v1.36.0"} }, "", nobody},
+		{"nothing is wrong", func(*Cluster) {}, ""},
+		{"no proxy, and no ConfigMap", func(c *Cluster) { c.TrustedCA = TrustedCA{} }, ""},
+		{"no proxy, and an empty ConfigMap", func(c *Cluster) { c.TrustedCA = TrustedCA{ConfigMap: configMap("", "")} }, ""},
+		{"a kubelet that is older, patch and minor", func(c *Cluster) { c.APIServers = []string{"v1.37.0", "v1.36.9+abc"} }, ""},
+		{"a kubelet with a newer patch", func(c *Cluster) { c.APIServers = []string{"v1.36.0"} }, ""},
 		{"warnings", func(c *Cluster) {
 			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.MirrorScopeWidened), finding(bundle.SeverityInfo, reason.DefaultsAssumed)}
-		}, "", nobody},
+		}, ""},
 		{"a host whose name cannot be used", func(c *Cluster) {
 			f := finding(bundle.SeverityError, reason.InputInvalid)
 			f.Node = "nul"
 			c.Findings = bundle.Findings{f}
-		}, "", nobody},
+		}, ""},
 
-		{"a kind that is not served", fails(reason.KindNotServed), "APIsServed KindNotServed", both},
-		{"a permission that is missing", fails(reason.Forbidden), "APIsServed Forbidden", both},
-		{"another network", fails(reason.NetworkTypeUnsupported), "NetworkSupported NetworkTypeUnsupported", both},
-		{"no hybrid overlay", fails(reason.HybridOverlayMissing), "NetworkSupported HybridOverlayMissing", both},
-		{"services in IPv6", fails(reason.ServiceNetworkIPv6), "NetworkSupported ServiceNetworkIPv6", both},
+		{"a kind that is not served", fails(reason.KindNotServed), "APIsServed KindNotServed"},
+		{"a permission that is missing", fails(reason.Forbidden), "APIsServed Forbidden"},
+		{"another network", fails(reason.NetworkTypeUnsupported), "NetworkSupported NetworkTypeUnsupported"},
+		{"no hybrid overlay", fails(reason.HybridOverlayMissing), "NetworkSupported HybridOverlayMissing"},
+		{"services in IPv6", fails(reason.ServiceNetworkIPv6), "NetworkSupported ServiceNetworkIPv6"},
 		{"a cluster of another version", func(c *Cluster) {
 			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.ClusterVersionUnsupported)}
-		}, "VersionSupported ClusterVersionUnsupported", both},
-		{"a kubelet that is newer than one API server", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "v1.35.12"} }, "VersionSupported KubeletTooNew", both},
-		{"an API server that emulates an older version", func(c *Cluster) { c.APIServers = []string{"v1.35.0+emulated-by-v1.36.3"} }, "VersionSupported KubeletTooNew", both},
-		{"a kubelet of a newer major version", func(c *Cluster) { c.Kubelet = "v2.0.0" }, "VersionSupported KubeletTooNew", both},
-		{"no API server's version", func(c *Cluster) { c.APIServers = nil }, "VersionSupported APIServerVersionUnknown", both},
-		{"an API server's version that is none", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "?"} }, "VersionSupported APIServerVersionUnknown", both},
-		{"another input", fails(reason.InputInvalid), "InputsValid InputInvalid", both},
-		{"an executable that is not there", fails(reason.PayloadIncomplete), "PayloadComplete PayloadIncomplete", both},
+		}, "VersionSupported ClusterVersionUnsupported"},
+		{"a cluster that is older than all kubelets", fails(reason.KubeletTooNew), "VersionSupported KubeletTooNew"},
+		{"a kubelet that is newer than one API server", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "v1.35.12"} }, "VersionSupported KubeletTooNew"},
+		{"an API server that emulates an older version", func(c *Cluster) { c.APIServers = []string{"v1.35.0+emulated-by-v1.36.3"} }, "VersionSupported KubeletTooNew"},
+		{"a kubelet of a newer major version", func(c *Cluster) { c.Kubelet = "v2.0.0" }, "VersionSupported KubeletTooNew"},
+		{"no API server's version", func(c *Cluster) { c.APIServers = nil }, "VersionSupported APIServerVersionUnknown"},
+		{"an API server's version that is none", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "?"} }, "VersionSupported APIServerVersionUnknown"},
+		{"another input", fails(reason.InputInvalid), "InputsValid InputInvalid"},
+		{"an executable that is not there", fails(reason.PayloadIncomplete), "PayloadComplete PayloadIncomplete"},
 		{"a secret that is not known", func(c *Cluster) {
 			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.SecretStandIn)}
-		}, "InputsValid SecretStandIn", both},
-		{"an object that is missing", fails(reason.InputMissing), "InputsValid InputMissing", both},
-		{"no private key", fails(reason.PrivateKeyMissing), "PrivateKeyValid PrivateKeyMissing", joins},
-		{"a private key with a passphrase", fails(reason.PrivateKeyLocked), "PrivateKeyValid PrivateKeyLocked", joins},
+		}, "InputsValid SecretStandIn"},
+		{"an object that is missing", fails(reason.InputMissing), "InputsValid InputMissing"},
+		{"no private key", fails(reason.PrivateKeyMissing), "PrivateKeyValid PrivateKeyMissing"},
+		{"a private key with a passphrase", fails(reason.PrivateKeyLocked), "PrivateKeyValid PrivateKeyLocked"},
 
-		{"no ConfigMap", func(c *Cluster) { c.TrustedCA.ConfigMap = corev1.ConfigMap{} }, "TrustedCAReady TrustedCAPending", joins},
-		{"a ConfigMap without its label", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("", "") }, "TrustedCAReady TrustedCAPending", joins},
-		{"a label with another value", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap(" \n", "yes") }, "TrustedCAReady TrustedCAPending", joins},
-		{"CAs without the label, which is repaired", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("CAs", "") }, "", nobody},
+		{"no ConfigMap", func(c *Cluster) { c.TrustedCA.ConfigMap = corev1.ConfigMap{} }, "TrustedCAReady TrustedCAPending"},
+		{"a ConfigMap without its label", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("", "") }, "TrustedCAReady TrustedCAPending"},
+		{"a label with another value", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap(" \n", "yes") }, "TrustedCAReady TrustedCAPending"},
+		{"CAs without the label, which is repaired", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("CAs", "") }, ""},
 		{"an empty ConfigMap, a minute old", func(c *Cluster) {
 			c.TrustedCA.ConfigMap = configMap("", "true")
 			c.TrustedCA.ConfigMap.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
-		}, "TrustedCAReady TrustedCAPending", joins},
+		}, "TrustedCAReady TrustedCAPending"},
 		{"an empty ConfigMap whose label was set a minute ago", func(c *Cluster) {
 			c.TrustedCA.ConfigMap = configMap("", "true")
 			at := metav1.NewTime(now.Add(-time.Minute))
 			c.TrustedCA.ConfigMap.ManagedFields = []metav1.ManagedFieldsEntry{{}, {Time: &at}}
-		}, "TrustedCAReady TrustedCAPending", joins},
-		{"an empty ConfigMap of an hour", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("", "true") }, "TrustedCAReady TrustedCAEmpty", joins},
+		}, "TrustedCAReady TrustedCAPending"},
+		{"an empty ConfigMap of an hour", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("", "true") }, "TrustedCAReady TrustedCAEmpty"},
 		{"CAs that the proxy names and nodes would lose", func(c *Cluster) {
 			c.TrustedCA.ConfigMap = configMap("", "true")
 			c.Findings = bundle.Findings{{Severity: bundle.SeverityError, Reason: reason.InputMissing, Object: bundle.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "trusted-ca"}}}
-		}, "TrustedCAReady TrustedCAEmpty", both},
+		}, "TrustedCAReady TrustedCAEmpty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := good()
@@ -123,9 +123,8 @@ func TestChecks(t *testing.T) {
 			if got := strings.Join(unmet, ", "); got != c.unmet {
 				t.Errorf("not met: %q, want %q", got, c.unmet)
 			}
-			waits := map[[2]bool]string{{true, true}: both, {true, false}: joins, {false, false}: nobody}[[2]bool{r.JoinsWait, r.PublishWaits}]
-			if waits != c.waits {
-				t.Errorf("joins wait: %t, publish waits: %t, want that %s", r.JoinsWait, r.PublishWaits, c.waits)
+			if r.JoinsWait != (c.unmet != "") {
+				t.Errorf("joins wait: %t", r.JoinsWait)
 			}
 			if len(r.Conditions) != len(conditionTypes()) {
 				t.Errorf("%d conditions", len(r.Conditions))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // Newer prints the newer versions of each component that the module proxy serves: those that it lists, and the next
-// patch releases, which are asked for by name. A proxy may serve versions that it does not list.
+// patch and minor releases, which are asked for by name. A proxy may serve versions that it does not list.
 func Newer(ctx context.Context, o Options) {
 	for _, c := range payload.Components() {
 		if c.Name == payload.Ours {
@@ -30,7 +31,7 @@ func (o Options) newerVersions(ctx context.Context, c payload.Component) string 
 	line := fmt.Sprintf("%s %s: ", c.Module, c.Version)
 	dir := filepath.Join(o.Root, "payload", c.Name)
 	listed, err := o.listedVersions(ctx, dir, c.Module)
-	next, failed := o.nextPatches(ctx, dir, c)
+	next, failed := o.nextReleases(ctx, dir, c)
 	if err := errors.Join(err, failed); err != nil {
 		return line + "the module proxy does not answer: " + err.Error()
 	}
@@ -59,17 +60,36 @@ func (o Options) listedVersions(ctx context.Context, dir, module string) ([]stri
 // refused, and v1.35.8 is not.
 const lookahead = 4
 
-// nextPatches returns the patch releases after that of a component, until the module proxy serves none of the next few.
-func (o Options) nextPatches(ctx context.Context, dir string, c payload.Component) ([]string, error) {
+// nextReleases returns the releases after that of a component that the module proxy serves: patches, and those of the
+// next minor version, unless another component is of a newer one.
+func (o Options) nextReleases(ctx context.Context, dir string, c payload.Component) ([]string, error) {
 	pinned, err := semver.NewVersion(c.Version)
 	if err != nil || pinned.Prerelease() != "" { // a pseudo-version
 		return nil, err
 	}
+	patches, err := o.servedFrom(ctx, dir, c.Module, pinned.IncPatch())
+	if err != nil || hasNewerSibling(c, pinned) {
+		return patches, err
+	}
+	minor, err := o.servedFrom(ctx, dir, c.Module, pinned.IncMinor())
+	return append(patches, minor...), err
+}
+
+// hasNewerSibling reports whether another component has a newer version of the module, as a newer Kubernetes is.
+func hasNewerSibling(c payload.Component, pinned *semver.Version) bool {
+	return slices.ContainsFunc(payload.Components(), func(other payload.Component) bool {
+		v, err := semver.NewVersion(other.Version)
+		return other.Module == c.Module && err == nil && v.GreaterThan(pinned)
+	})
+}
+
+// servedFrom returns the patch releases from this one on, until the module proxy serves none of the next few.
+func (o Options) servedFrom(ctx context.Context, dir, module string, next semver.Version) ([]string, error) {
 	var served []string
-	for next := pinned.IncPatch(); ; {
+	for {
 		var names []string
 		for range lookahead {
-			names = append(names, c.Module+"@v"+next.String())
+			names = append(names, module+"@v"+next.String())
 			next = next.IncPatch()
 		}
 		found, err := o.queryModules(ctx, dir, names...)

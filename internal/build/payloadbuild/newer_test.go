@@ -52,6 +52,8 @@ func TestNewerVersionsAreAskedForByName(t *testing.T) {
 		"more than one question is needed":          {"v1.35.4", "v1.35.4 v1.35.8 v1.35.9 v1.35.12 v1.35.13", "v1.35.13 is available"},
 		"another minor version is listed too":       {"v1.35.4 v1.36.0", "v1.35.5 v1.36.0", "v1.35.5 and v1.36.0 are available"},
 		"there is no list":                          {"", "v1.35.6", "v1.35.6 is available"},
+		"the next minor version is not listed":      {"", "v1.36.0 v1.36.1", "v1.36.1 is available"},
+		"a patch and a minor version, not listed":   {"", "v1.35.5 v1.36.2", "v1.35.5 and v1.36.2 are available"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serveVersions(t, tt.listed, tt.served)
@@ -66,6 +68,19 @@ func TestNewerVersionsAreAskedForByName(t *testing.T) {
 		t.Setenv("GOPROXY", "http://127.0.0.1:1")
 		got := newer(t, "v1.35.4")
 		if !strings.Contains(got, "does not answer") {
+			t.Error(got)
+		}
+	})
+	t.Run("the next minor version has a component of its own", func(t *testing.T) {
+		serveVersions(t, "", "v1.35.99 v1.36.0")
+		o, releases := Options{Root: root, Caches: t.TempDir()}, payload.Releases()
+		first := payload.Component{Name: "m", Module: "k8s.io/kubernetes", Version: "v1.35.98"}
+		if got := o.newerVersions(t.Context(), first); got != "k8s.io/kubernetes v1.35.98: v1.35.99 is available" {
+			t.Error(got)
+		}
+		last := payload.Component{Name: "m", Module: "k8s.io/kubernetes", Version: releases[len(releases)-1].Version}
+		serveVersions(t, "", "v1.38.1")
+		if got := o.newerVersions(t.Context(), last); !strings.HasSuffix(got, ": v1.38.1 is available") {
 			t.Error(got)
 		}
 	})

@@ -28,9 +28,9 @@ func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	table := func(azure, cni string) string {
 		return strings.Join([]string{
 			"COMPONENT        VERSION  RESULT",
-			"azure            v1.36.4  " + azure,
+			"azure            v1.36.5  " + azure,
 			"cni              v1.10.0  " + cni,
-			"kube-log-runner  v0.36.6  built: kube-log-runner",
+			"kube-log-runner  v0.37.2  built: kube-log-runner",
 			"",
 		}, "\n")
 	}
