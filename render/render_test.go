@@ -237,7 +237,7 @@ func TestANodeWithoutFactsShowsWhatObjectsDecide(t *testing.T) {
 			t.Fatalf("%s: %v %+v", tt.what, err, findings)
 		}
 		i := slices.IndexFunc(findings, func(f bundle.Finding) bool { return f.Reason == reason.FactsUnknown })
-		if i < 0 || !strings.HasSuffix(findings[i].Message, "it cannot be applied. "+strings.Join(tt.waits, "; ")) {
+		if i < 0 || !strings.HasSuffix(findings[i].Message, "its bundle is incomplete and cannot be applied: "+strings.Join(tt.waits, "; ")) {
 			t.Errorf("%s: %+v", tt.what, findings)
 		}
 		services := map[string]bool{}

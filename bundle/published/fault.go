@@ -103,5 +103,5 @@ func fixRolledBack(f Fault, retry string) string {
 		return "fix the cause on the host, then: " + retry
 	case FaultInput, FaultDisk, FaultLayer, FaultAgent:
 	}
-	return "correct the inputs; a new bundle is applied at once. To retry the same bundle: " + retry
+	return "correct the cause in the message; a new bundle is applied at once. To retry the same bundle: " + retry
 }

@@ -13,7 +13,7 @@ func TestFixesNameWhatHelps(t *testing.T) {
 		want   string
 		inputs bool
 	}{
-		{Report{State: StateFailed, Fault: FaultAPI}, "reach the API server", false},
+		{Report{State: StateFailed, Fault: FaultAPI}, "check the network, DNS, proxy and clock", false},
 		{Report{State: StateFailed, Fault: FaultDisk}, "free space on drive C:", false},
 		{Report{State: StateFailed, Fault: FaultLayer}, "the operator publishes the layer again", false},
 		{Report{State: StateFailed, Fault: FaultInput}, "correct the inputs", true},
@@ -24,8 +24,8 @@ func TestFixesNameWhatHelps(t *testing.T) {
 		{Report{State: StateFailed, Refused: "sha256:0"}, "the operator writes the annotation again", false},
 		{Report{State: StateRolledBack, Fault: FaultAPI}, retry + "; otherwise correct the inputs", true},
 		{Report{State: StateRolledBack, Fault: FaultHost}, "fix the cause on the host, then: " + retry, false},
-		{Report{State: StateRolledBack, Fault: FaultInput}, "another bundle is tried at once, the same one after: " + retry, false},
-		{Report{State: StateRolledBack}, "another bundle is tried at once, the same one after: " + retry, false},
+		{Report{State: StateRolledBack, Fault: FaultInput}, "a new bundle is applied at once. To retry the same bundle: " + retry, false},
+		{Report{State: StateRolledBack}, "a new bundle is applied at once. To retry the same bundle: " + retry, false},
 	} {
 		got := tt.report.Fix("win-a")
 		if !strings.Contains(got, tt.want) || strings.Contains(got, "inputs") != tt.inputs {

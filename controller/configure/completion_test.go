@@ -253,7 +253,7 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 			func(s *scene) {
 				s.publish(published.Report{State: published.StateRolledBack, Message: "containerd does not start"})
 			},
-			refused(ReasonRolledBack, "containerd does not start", "correct the inputs; a new bundle is applied at once. To retry the same bundle: "+
+			refused(ReasonRolledBack, "containerd does not start", "correct the cause in the message; a new bundle is applied at once. To retry the same bundle: "+
 				`wmco retry win-a`), "",
 		},
 		"all is there": {func(s *scene) { s.publish(s.applied()) }, "Joined Joined: node win-a has joined", ""},

@@ -75,9 +75,9 @@ func TestStates(t *testing.T) {
 		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), nodestate.Degraded, "wmco retry win-a"},
 		{"no room", &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now(), nodestate.Waiting, "free space on drive C:"},
 		{"a damaged layer", &published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: wanted}, now(), nodestate.Degraded, "the operator publishes the layer again"},
-		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), nodestate.Degraded, "correct on the host"},
+		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), nodestate.Degraded, "fix the cause on the host"},
 		{"refused", &published.Report{State: published.StateFailed, Refused: wanted, Desired: wanted}, now(), nodestate.Degraded, "the operator writes the annotation again"},
-		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), nodestate.Degraded, "tried again"},
+		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), nodestate.Degraded, "it is retried"},
 		{"no report", nil, now(), nodestate.NotReporting, "windows-instance-config-daemon"},
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), nodestate.NotReporting, "windows-instance-config-daemon"},
 	} {

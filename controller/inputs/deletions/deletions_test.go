@@ -157,7 +157,7 @@ func TestAChangeThatWouldStopAllPods(t *testing.T) {
 				}
 			}
 			text := got.ExplainHeld()
-			if (text != "") != (len(tt.held) > 0) || text != "" && (!strings.Contains(text, "no pod can start (fix: allow its registry, or ") || !strings.Contains(text, "confirm-finding=NodeImageUnreachable)")) {
+			if (text != "") != (len(tt.held) > 0) || text != "" && (!strings.Contains(text, "no pod can start (fix: allow its registry, or ") || !strings.Contains(text, "wmco confirm --all --input NodeImageUnreachable)")) {
 				t.Errorf("%q", text)
 			}
 		})

@@ -166,7 +166,7 @@ func TestNext(t *testing.T) {
 		{"and may use it itself", nil, []Node{node("a", wants(drain)), node("b", byAdmin, wants(drain)), open}, []string{"b take scale-down on"}, ""},
 		{"a node that is not Ready and answers is cured although too many are away", nil, []Node{node("a", wants(drain), given(none, 1), reporting(asks, drain), notReady), node("b", notReady), open}, []string{"a take cordon on scale-down on"}, ""},
 		{"a claim that fits is held", nil, []Node{node("a", wants(drain), claim(1, false)), open}, []string{"a hold"}, ""},
-		{"of two claims the later one is withdrawn", nil, []Node{node("a", wants(drain), claim(1, false)), node("b", wants(drain), claim(2, false)), open}, []string{"a withdraw cordon off scale-down off"}, "b waits until a later claim is withdrawn"},
+		{"of two claims the later one is withdrawn", nil, []Node{node("a", wants(drain), claim(1, false)), node("b", wants(drain), claim(2, false)), open}, []string{"a withdraw cordon off scale-down off"}, "b waits until a later reservation is canceled"},
 		{"a claim beside one that is held is withdrawn", nil, []Node{node("a", wants(drain), claim(9, false)), node("b", wants(drain), claim(2, true)), open}, []string{"a withdraw cordon off scale-down off", "b drain"}, ""},
 		{"a held claim is drained", nil, []Node{node("a", wants(drain), claim(1, true)), open}, []string{"a drain"}, ""},
 		{"a node that a user uncordoned is cordoned again", nil, []Node{node("a", wants(drain), claim(1, true), with(func(n *Node) { n.Unschedulable = false })), open}, []string{"a drain cordon on"}, ""},

@@ -96,7 +96,7 @@ func textWithNames(tree fs.FS, name string) (string, error) {
 }
 
 // missingPaths returns the paths in the text of a file that are neither in the tree nor in the folder of the file. The first part of a name
-// (docs/decisions/0003) is enough.
+// (docs/decisions/0004) is enough.
 func missingPaths(file, text string, names []string) []string {
 	var missing []string
 	for _, m := range treePath.FindAllStringSubmatch(text, -1) {
