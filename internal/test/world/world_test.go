@@ -278,7 +278,7 @@ func TestWorld(t *testing.T) {
 	for seed := range number(t, "WMCO_WORLD_SEEDS", 2) { //nolint:mnd // half a minute
 		t.Run(fmt.Sprintf("seed %d", first+seed), func(t *testing.T) {
 			o := options{
-				nodes: number(t, "WMCO_WORLD_NODES", 5), rounds: number(t, "WMCO_WORLD_ROUNDS", 2), acts: 12, seed: uint64(first + seed), //nolint:gosec,mnd // not negative
+				nodes: number(t, "WMCO_WORLD_NODES", 5), rounds: number(t, "WMCO_WORLD_ROUNDS", 1), acts: 12, seed: uint64(first + seed), //nolint:gosec,mnd // not negative
 				patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute,
 			}
 			w := lifeOf(t, o)
