@@ -6,6 +6,8 @@
 //	     |                                                              >-- the same, or a finding has the difference
 //	     '-------- what OpenShift means, implemented again   --------'
 //
+// The credentials of pulls are those that the kubelet's own code takes from rendered files, and registries record what they are given: each gets its own alone.
+//
 // Pulls from real registries, proxies and token servers on loopback addresses prove the same. Only the choice of the
 // directory depends on the system: package windir has its test for Windows.
 package resolvers
