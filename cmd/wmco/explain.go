@@ -86,7 +86,7 @@ func explainWord(a app, f cli.Format, name string) error {
 	}
 	if x.Reason != "" {
 		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), x.where)
-		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+linksAsCommands(x.Meaning), "  ")), cli.Ready(cli.Wrap("  fix: "+linksAsCommands(x.Fix), "       ")))
+		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+x.Meaning, "  ")), cli.Ready(cli.Wrap("  fix: "+x.Fix, "       ")))
 		if x.Page != "" {
 			cli.Printf(a.stdout, "  see %s\n", x.Page)
 		}
@@ -119,7 +119,7 @@ func linksAsCommands(text string) string {
 func lookUpExplanation(name string) (x explanation, ok bool, err error) {
 	if e, where, ok := reason.Find(name); ok {
 		return explanation{
-			Reason: e.Reason, Severity: e.Severity, Meaning: withoutLinks(e.Meaning), Fix: withoutLinks(e.Fix), where: where,
+			Reason: e.Reason, Severity: e.Severity, Meaning: linksAsCommands(e.Meaning), Fix: linksAsCommands(e.Fix), where: where,
 		}, true, nil
 	}
 	docs, err := render.SettingDocs()
