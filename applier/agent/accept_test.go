@@ -130,7 +130,7 @@ func TestWhatIsNotSignedForTheNodeIsRefused(t *testing.T) {
 		"signed for no node": {func(s *signing) {
 			s.change = func(d *published.Desired) { d.NodeName = "" }
 			s.publishSigned(bundle.ImpactReboot)
-		}, "signed for no node"},
+		}, "not signed for any node"},
 		"signed for an earlier Node of this name": {func(s *signing) {
 			s.change = func(d *published.Desired) { d.NodeUID = "of-before" }
 			s.publishSigned(bundle.ImpactReboot)

@@ -70,7 +70,7 @@ func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{NetworkRestarts: 3, NetworkUnstable: true})
-	if c := hostNetworksStable(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "again and again: win-b (fix: ") {
+	if c := hostNetworksStable(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "crashes repeatedly: win-b (fix: ") {
 		t.Errorf("%+v", c)
 	}
 }
