@@ -132,7 +132,7 @@ func TestATokenThatHasExpiredIsNamed(t *testing.T) {
 		}
 	}
 	twoClusters(t)
-	if status, _, errOut := runLine(t, "status --context d"); status != cli.ExitUsage || !strings.Contains(errOut, `it has no context "d", and has ["c"]`) || !strings.Contains(errOut, "kubeconfig") {
+	if status, _, errOut := runLine(t, "status --context d"); status != cli.ExitUsage || !strings.Contains(errOut, `context "d" does not exist, it has c`) || !strings.Contains(errOut, "kubeconfig") {
 		t.Errorf("status %d: %s", status, errOut)
 	}
 }

@@ -80,7 +80,7 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 func groupCommands(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
 		{"preview", "See a change before it is made", "render validate diff golden"},
-		{"inspect", "See how nodes are", "status gather explain"},
+		{"inspect", "Inspect nodes and clusters", "status gather explain"},
 		{"change", "Act on nodes", "pause resume retry reboot adopt confirm"},
 		{"hosts", "Work on hosts over SSH", "preflight selftest apply verify"},
 		{"setup", "Make Machines, run the operator", "machineset userdata operator"},

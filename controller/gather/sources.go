@@ -110,9 +110,12 @@ func (k Kubeconfig) RESTConfig(limit time.Duration) (*rest.Config, error) {
 		return nil, errors.New("groups cannot be impersonated without a user: give --as too")
 	}
 	if names := k.ContextNames(); k.Context != "" && !slices.Contains(names, k.Context) {
+		has := "it has no contexts"
+		if len(names) > 0 {
+			has = "it has " + strings.Join(names, ", ")
+		}
 		return nil, fmt.Errorf(
-			"reading the kubeconfig %s: it has no context %q, and has %q%s", k.files(), k.Context, names,
-			bundle.DidYouMean(k.Context, names),
+			"reading the kubeconfig %s: context %q does not exist, %s%s", k.files(), k.Context, has, bundle.DidYouMean(k.Context, names),
 		)
 	}
 	config, err := k.configLoader().ClientConfig()
