@@ -26,6 +26,6 @@ func ignoredReasons() []Entry {
 		{MachineConfigFilesIgnored, isInfo, "A MachineConfig of the worker pool has files or units of other origin than the machine-config-operator. Windows nodes do not get them.", "Nothing if Windows nodes do not need them."},
 		{NodeDisruptionPolicyIgnored, isInfo, "Windows nodes ignore the node disruption policy: the impact depends on the change alone.", "Nothing. `wmco diff` shows the impact."},
 		{PinnedImageSetIgnored, isInfo, "A PinnedImageSet of the worker pool lacks the label `node.openshift.io/os_id: Windows`, so Windows nodes do not pull its images.", "If Windows Pods need them, label the set, or put them into another set ([pinned-images.md](pinned-images.md))."},
-		{ForeignLayersFetched, isInfo, "In spite of `NeverContactSource`, containerd fetches foreign layers, which Windows base images from before 2023 have, from mcr.microsoft.com before it asks a mirror.", "Use newer base images, or mirror foreign layers too: if their URL is unreachable, containerd continues with the mirror."},
+		{ForeignLayersFetched, isInfo, "Windows base images from before 2023 have foreign layers. containerd fetches these from mcr.microsoft.com first, even if `NeverContactSource` is set, and then from the mirrors.", "Use newer base images. Or mirror foreign layers too, and block mcr.microsoft.com in the firewall: containerd then fetches them from the mirror."},
 	}
 }

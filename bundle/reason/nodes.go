@@ -27,7 +27,7 @@ const (
 
 func nodeReasons() []Entry {
 	return []Entry{
-		{FactsUnknown, isInfo, "The facts of the host are not known, so its bundle is incomplete and never applied; the message lists the missing facts.", "To see the complete bundle, run `wmco-node facts` on the host and give the output as `--facts`."},
+		{FactsUnknown, isInfo, "The facts of the host are not known, so its bundle is incomplete and never applied; the message lists the missing facts.", "To see the complete bundle, save the output of `wmco-node facts` on the host as a file, and pass it to the command with `--facts FILE`."},
 		{FactsInvalid, isError, "A fact that the host reports is not valid, such as a host name that is not a DNS name.", "Print the facts again with `wmco-node facts`."},
 		{FactsMismatch, isError, "The facts are of another host: none of its addresses is the node's.", "Give the facts of this host."},
 		{FactsUnmatched, errorOrWarning, "Facts belong to no node of the inputs, or the host of `--host` is not the requested node. They are not used. Error for an existing node.", "Check that facts, `--host`, and `--node` or `--instance` belong to the same host."},
@@ -42,7 +42,7 @@ func nodeReasons() []Entry {
 		{NodeNameReserved, isWarning, "A Machine or Node has a name that no file on Windows can have, such as `con`. It is skipped.", "Rename the computer and let it join again, or delete the object."},
 		{NodeNameUnknown, isError, "On AWS and Google Cloud, Nodes are named by the instance metadata, which the joining host cannot read.", "Turn on the instance metadata, and check that the host reaches `http://169.254.169.254` without a proxy."},
 		{InstanceInvalid, isWarning, "An entry of windows-instances is not valid and skipped.", "Write the entry as `<IPv4 address or DNS name>: username=<name>`."},
-		{AddressClaimed, isWarning, "A Node reports an address that is another host's by the operator's record. The address is ignored.", "Remove the entry if it is the same host. Otherwise check the reporting Node: its kubelet, or another holder of the kubelet's certificate, has written the address."},
+		{AddressClaimed, isWarning, "A Node reports an address that the operator has recorded for another host. The address is ignored.", "If both are the same host, remove the entry of one of them from ConfigMap `windows-instances`. Otherwise find out who has set the address: only the kubelet of the Node, or a holder of its client certificate, can. Treat an unknown address as a possible compromise."},
 		{HostRecordDamaged, isWarning, "The operator's record of a host cannot be read. The host is not contacted.", "Remove the record with the command in the message; the host is then contacted like the first time."},
 		{InstanceTaken, isWarning, "An entry of windows-instances is a host that already belongs to a Machine or another entry. It is skipped.", "Remove the entry."},
 		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS. An existing node stays. Only the operator reports this.", "Correct the name or its DNS record, or use the IPv4 address."},
