@@ -105,7 +105,7 @@ func (h *Handler) askPart(ctx context.Context, t target, p places.Place, begin i
 		header.Set("Range", fmt.Sprintf("bytes=%d-", begin))
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	response, failed := h.ask(ctx, http.MethodGet, t, p, header)
+	response, failed := h.ask(ctx, http.MethodGet, t, p, header) //nolint:bodyclose // closing the part closes it
 	if failed != nil {
 		cancel()
 		return part{}, failed
@@ -183,7 +183,7 @@ func (c *copying) run(ctx context.Context, from part) error {
 		if whole {
 			return c.finish()
 		}
-		c.h.note(ctx, from.place, false)
+		c.h.note(ctx, from.place, silent)
 		if idle++; c.position > before {
 			idle = 0
 		}

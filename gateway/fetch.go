@@ -60,11 +60,19 @@ func (h *Handler) ask(ctx context.Context, method string, t target, p places.Pla
 	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.path(), Auth: t.authAt(p), Header: header})
 	if err != nil {
 		denied := (*registry.TokenError)(nil)
-		h.note(ctx, p, errors.As(err, &denied) && denied.Status < http.StatusInternalServerError)
+		o := silent
+		if errors.As(err, &denied) && denied.Status < http.StatusInternalServerError {
+			o = answered
+		}
+		h.note(ctx, p, o)
 		return nil, &attempt{place: p, text: err.Error()}
 	}
 	status := response.StatusCode
-	h.note(ctx, p, status < http.StatusInternalServerError && status != http.StatusTooManyRequests)
+	o := answered
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+		o = silent
+	}
+	h.note(ctx, p, o)
 	if status == http.StatusOK || status == http.StatusPartialContent {
 		return response, nil
 	}
@@ -75,9 +83,9 @@ func (h *Handler) ask(ctx context.Context, method string, t target, p places.Pla
 }
 
 // note notes whether a place answered. That containerd has given up says nothing about the place.
-func (h *Handler) note(ctx context.Context, p places.Place, ok bool) {
+func (h *Handler) note(ctx context.Context, p places.Place, o outcome) {
 	if ctx.Err() == nil {
-		h.health.note(p.Registry, ok, h.now())
+		h.health.note(p.Registry, o, h.now())
 	}
 }
 
@@ -147,7 +155,7 @@ func (h *Handler) fetchManifest(r *http.Request, t target, p places.Place) (mani
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxManifest+1))
 	switch {
 	case err != nil:
-		h.note(r.Context(), p, false)
+		h.note(r.Context(), p, silent)
 		return manifest{}, &attempt{place: p, text: "its answer ended early"}
 	case len(data) > maxManifest:
 		return manifest{}, &attempt{place: p, text: fmt.Sprintf("its manifest is larger than %d MiB", maxManifest>>20)}

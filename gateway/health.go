@@ -29,10 +29,18 @@ type failures struct {
 
 func newHealth() *health { return &health{failed: map[string]failures{}} }
 
-func (h *health) note(registry string, ok bool, now time.Time) {
+// outcome is whether a registry answers.
+type outcome string
+
+const (
+	answered outcome = "answered"
+	silent   outcome = "silent"
+)
+
+func (h *health) note(registry string, o outcome, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ok {
+	if o == answered {
 		delete(h.failed, registry)
 		return
 	}
@@ -60,6 +68,6 @@ func (h *health) order(list []places.Place, now time.Time) []places.Place {
 // distrust notes a registry that sent something with another digest: it is asked last from now on.
 func (h *health) distrust(registry string, now time.Time) {
 	for range maxFailures {
-		h.note(registry, false, now)
+		h.note(registry, silent, now)
 	}
 }

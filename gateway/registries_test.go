@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Request, response.ContentLength = r, int64(w.Body.Len())
 	response.Body = &cutBody{data: w.Body.Bytes(), at: s.cut, stalls: s.stalls, ended: r.Context().Done()}
 	if r.Method == http.MethodHead {
-		fmt.Sscan(w.Header().Get("Content-Length"), &response.ContentLength)
+		response.ContentLength, _ = strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64) // none is 0
 		response.Body = http.NoBody
 	}
 	return response, nil

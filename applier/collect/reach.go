@@ -36,10 +36,11 @@ const mostAtOnce = 8
 func reachAll(ctx context.Context, q preflight.Question, o Options) ([]preflight.Reach, *float64) {
 	p := prober{question: q, options: o}
 	skews := make([]*float64, len(q.API))
-	all := make([]preflight.Reach, len(q.API)+len(q.Places))
+	asks := len(q.API) + len(q.Places)
 	if q.Identity.Platform != "" {
-		all = append(all, preflight.Reach{})
+		asks++
 	}
+	all := make([]preflight.Reach, asks)
 	slots := make(chan struct{}, mostAtOnce)
 	var asked sync.WaitGroup
 	for i := range all {

@@ -83,7 +83,7 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	listTroubles := func(list []places.Trouble) {
 		data, err := places.EncodeTroubles(list)
 		if err == nil {
-			err = state.WriteFile(troubleName, data)
+			err = state.WriteFile(bundle.Base(places.TroubleFile), data)
 		}
 		if err != nil {
 			log.Error("registries that cannot be pulled from are not listed", "error", err)
@@ -110,9 +110,6 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	log.Info("stopped")
 	return nil
 }
-
-// troubleName is the name of places.TroubleFile in its folder.
-var troubleName = bundle.Base(places.TroubleFile)
 
 // listenLoopback refuses every other address: who reaches the gateway reaches the registries with the credentials of the node.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {

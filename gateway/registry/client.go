@@ -119,19 +119,19 @@ func (c *Client) sendBy(ctx context.Context, scheme string, r Request, authoriza
 	if !authorization.IsZero() {
 		request.Header.Set("Authorization", authorization.Reveal())
 	}
-	return c.do(r.Place.Insecure, request)
+	return c.do(r.Place, request)
 }
 
 const maxRedirects = 10
 
-// do sends a request by the transport of its place.
-func (c *Client) do(insecure bool, request *http.Request) (*http.Response, error) {
+// do sends a request by the transport of a place.
+func (c *Client) do(p places.Place, request *http.Request) (*http.Response, error) {
 	first, left := request.URL, false
 	client := http.Client{Transport: c.Verified, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) >= maxRedirects:
 			return errors.New("too many redirects")
-		case next.URL.Scheme != "https" && first.Scheme == "https" && !insecure:
+		case next.URL.Scheme != "https" && first.Scheme == "https" && !p.Insecure:
 			return errors.New("a redirect to plain HTTP")
 		}
 		// net/http keeps the header for another port and for a subdomain, and restores it with each redirect.
@@ -140,7 +140,7 @@ func (c *Client) do(insecure bool, request *http.Request) (*http.Response, error
 		}
 		return nil
 	}}
-	if insecure {
+	if p.Insecure {
 		client.Transport = c.Insecure
 	}
 	response, err := client.Do(request)
@@ -194,8 +194,9 @@ func (c *Client) fetchToken(ctx context.Context, r Request, demanded challenge) 
 	if !r.Auth.IsZero() {
 		request.Header.Set("Authorization", "Basic "+r.Auth.Reveal())
 	}
-	// Any certificate is accepted of the registry itself alone.
-	response, err := c.do(r.Place.Insecure && realm.Host == r.Place.Registry, request)
+	at := r.Place
+	at.Insecure = at.Insecure && realm.Host == at.Registry // any certificate is accepted of the registry itself alone
+	response, err := c.do(at, request)
 	if err != nil {
 		return token{}, fmt.Errorf("its token server %s: %w", realm.Host, err)
 	}

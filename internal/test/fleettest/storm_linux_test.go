@@ -228,16 +228,6 @@ func (b bootings) done() bool {
 	return b.o.AllNodesAre(observer.IsAtRest)
 }
 
-// check checks that nothing was done twice.
-func (b bootings) check(t *testing.T) {
-	t.Helper()
-	for m, before := range b.before {
-		if n := m.Boots() - before; n != 1 {
-			t.Errorf("%s has booted %d times", m.name, n)
-		}
-	}
-}
-
 // turn changes what the operator has noted on a Node, as if time had passed.
 func (s *storm) turn(t *testing.T, node string, change func(*windowsnode.RolloutState)) {
 	t.Helper()

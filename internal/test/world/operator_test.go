@@ -81,7 +81,7 @@ func (w *world) revive() {
 // lease is as that of the operator, which is renewed twice as often.
 var lease = controller.Lease{Duration: leaseDuration, Renew: 107 * time.Second, Retry: time.Minute}
 
-func (w *world) startOperator(elected bool, late time.Duration) *operator { //nolint:revive // as an option of the operator
+func (w *world) startOperator(elected bool, late time.Duration) *operator {
 	ctx, cancel := context.WithCancel(w.ctx)
 	o := &operator{cancel: cancel, network: faults.New(w.options.seed + uint64(w.lives)), elected: elected, late: late, ended: make(chan struct{}), died: make(chan struct{})} //nolint:gosec // not negative
 	o.see = func(line string) { w.observer.SearchText("the log of the operator", line) }
