@@ -304,7 +304,7 @@ func TestInputsForPreviewsChangeNoHost(t *testing.T) {
 		{"a token that a must-gather elided", object("Secret", "openshift-machine-config-operator", "node-bootstrapper-token", "stringData: {token: 36 bytes long, ca.crt: 1 bytes long}"), "stand-ins would replace secrets"},
 		{"a pull secret without its key", object("Secret", "openshift-config", "pull-secret", "data: {}"), "stand-ins would replace secrets"},
 		{"a proxy whose password is masked", "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nstatus: {httpProxy: 'http://user:****@proxy.example.com:3128'}\n", "stand-ins would replace secrets"},
-		{"a cluster of another version", "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nstatus: {desired: {version: 4.1.0}}\n", "--allow-unsupported-version"},
+		{"a cluster of another version", "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nstatus: {desired: {version: 4.25.0}}\n", "--allow-unsupported-version"},
 	} {
 		from := o.write(t, fmt.Sprintf("change-%d.yaml", i), tt.object)
 		for _, more := range [][]string{nil, {"--dry-run"}} {
