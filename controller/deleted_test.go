@@ -20,7 +20,7 @@ import (
 func (r *running) confirm(input published.Input, before bundle.Digest) published.Desired {
 	r.t.Helper()
 	shown := r.condition(status.InputsPresent, metav1.ConditionFalse)
-	confirmation := published.ConfirmAnnotation + "=" + string(input)
+	confirmation := "wmco confirm --all --input " + string(input)
 	if shown.Reason != status.ReasonDeleted || !strings.Contains(shown.Message, confirmation) || !strings.Contains(shown.Message, "1 node ") {
 		r.t.Errorf("%+v", shown)
 	}
@@ -140,7 +140,7 @@ func checkInstances(t *testing.T, r *running, before bundle.Digest) {
 		t.Errorf("%+v", shown)
 	}
 	if err := r.eventually("the question about the mirrors", func() bool {
-		return strings.Contains(r.condition(status.InputsPresent, metav1.ConditionFalse).Message, published.ConfirmAnnotation)
+		return strings.Contains(r.condition(status.InputsPresent, metav1.ConditionFalse).Message, "wmco confirm --all --input mirrors")
 	}); err != nil {
 		t.Error(err)
 	}

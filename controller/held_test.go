@@ -34,7 +34,7 @@ func checkHeld(t *testing.T, r *running) {
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), never()) })
 	shown := r.condition(status.InputsConfirmed, metav1.ConditionFalse)
-	const confirmation = published.ConfirmFindingAnnotation + "=" + reason.NodeImageUnreachable
+	const confirmation = "wmco confirm --all --input " + reason.NodeImageUnreachable
 	if shown.Reason != reason.NodeImageUnreachable || !strings.Contains(shown.Message, "1 node will get no other bundle (win-a), because no pod can start: ") || !strings.Contains(shown.Message, confirmation) {
 		t.Errorf("%+v", shown)
 	}

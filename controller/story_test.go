@@ -131,7 +131,7 @@ func checkRefusedNode(t *testing.T, r *running) {
 	}
 	// As wmco status reads it, and as a user who may read Nodes alone does.
 	f, findings, err := fleet.Read(t.Context(), objects.NewClusterReader(r), gather.OperatorNamespace, time.Now())
-	if err != nil || len(findings) > 0 || f.Nodes[0].State != nodestate.Refused || f.Nodes[0].Fix == "" || len(f.Conditions) != 12+3 {
+	if err != nil || len(findings) > 0 || f.Nodes[0].State != nodestate.Refused || f.Nodes[0].Fix == "" || len(f.Conditions) != 13+3 {
 		t.Errorf("%+v, %v, %v", f, findings, err)
 	}
 	reader := cluster.User(t, "reader-of-nodes", testenv.Rule{Namespace: "", PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})

@@ -93,7 +93,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	w.operate()
 	eventually(t, "the condition about both nodes, with what to do", func() bool {
 		c := w.condition(prerequisites.NodesAdopted)
-		return c.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(c.Message, "instance-a, instance-b") && strings.Contains(c.Message, published.AdoptAnnotation+"=true")
+		return c.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(c.Message, "instance-a, instance-b") && strings.Contains(c.Message, "wmco adopt ")
 	})
 	if n := w.at.dialed(t, "192.0.2.81"); n != dialed {
 		t.Errorf("a host that waits was reached %d times", n-dialed)
