@@ -49,6 +49,9 @@ func TestFilesOfARelease(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("%q", names)
 	}
+	if notes, err := os.ReadFile(filepath.Join(dir, "wmco-v1.0.0-notes.md")); err != nil || !strings.Contains(string(notes), "pullSecret: MirrorsOnly") {
+		t.Errorf("the notes of the first release do not name the pull secret: %v", err)
+	}
 	again := filepath.Join(t.TempDir(), "again")
 	if err := f.Write(again); err != nil {
 		t.Fatal(err)

@@ -28,6 +28,16 @@ func readList(name string) (store.List, error) {
 	return l, nil
 }
 
+// firstRelease is in the notes of the release before which there is none.
+const firstRelease = `
+## What nodes of the existing operator get with their adoption
+
+* Kubelets have the cluster's pull secret, as on Linux nodes. To keep it away, set ` + "`pullSecret: MirrorsOnly`" + ` before you adopt the first node.
+* Mirrors keep the order of their objects, and have the credentials of the longest match in the pull secret.
+
+` + "`wmco diff`" + ` shows every change of a node before its adoption; docs/takeover.md has the steps.
+`
+
 // NotesOf returns the release notes about the executables, as markdown: those of the list in a file, compared with the
 // list of the release before. Without a name of that, all are listed.
 func NotesOf(version, before, now string) (string, error) {
@@ -36,7 +46,7 @@ func NotesOf(version, before, now string) (string, error) {
 		return "", err
 	}
 	if before == "" {
-		return Notes(version, store.List{}, after), nil
+		return Notes(version, store.List{}, after) + firstRelease, nil
 	}
 	old, err := readList(before)
 	if err != nil {
