@@ -75,13 +75,15 @@ type told struct {
 	desired published.Desired
 	at      time.Time
 	boots   map[bundle.Digest]bool
+	// reboots are the bundles for which a reboot was permitted.
+	reboots map[bundle.Digest]bool
 	// forWindows is when the last boot for what Windows waits for was permitted.
 	forWindows time.Time
 }
 
 func (x *trail) node(uid types.UID) *told {
 	if x.nodes[uid] == nil {
-		x.nodes[uid] = &told{boots: map[bundle.Digest]bool{}}
+		x.nodes[uid] = &told{boots: map[bundle.Digest]bool{}, reboots: map[bundle.Digest]bool{}}
 	}
 	return x.nodes[uid]
 }
@@ -334,6 +336,9 @@ func (w *world) judgeNode(before, after corev1.Node) {
 			c.last.forWindows = time.Now()
 		}
 	}
+	if is.MaxImpact == bundle.ImpactReboot {
+		c.last.reboots[is.Bundle] = true
+	}
 	c.last.desired, c.last.at = is, time.Now()
 }
 
@@ -484,12 +489,13 @@ func (w *world) judgeLayers(node string, d published.Desired) {
 	}
 }
 
-// judgeBoot is called when the node agent boots a host.
+// judgeBoot is called when the node agent boots a host. It may be at work with a bundle that another one has followed since.
 func (w *world) judgeBoot(name string) {
 	n, ok := w.observer.Snapshot()[name]
 	w.trail.mu.Lock()
 	defer w.trail.mu.Unlock()
-	if last := w.trail.nodes[n.UID]; ok && last != nil && last.desired.MaxImpact != bundle.ImpactReboot {
+	report, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
+	if last := w.trail.nodes[n.UID]; ok && last != nil && last.desired.MaxImpact != bundle.ImpactReboot && (err != nil || !last.reboots[report.Desired]) {
 		w.observer.Violate(ruleBoot, "%s boots with at most %s", name, last.desired.MaxImpact)
 	}
 }
