@@ -272,9 +272,10 @@ ci-full: export WMCO_PULL_CLUSTERS = 1000
 ci-full: export WMCO_ALL_KUBELETS = 1
 # Nodes that follow a changed mirror set; the race detector gets a hundred.
 ci-full: export WMCO_SCALE_NODES = 1000
-# Nodes whose rollouts are disturbed.
+# Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
 ci-full: export WMCO_FLEET = 30
-# Every bad day of an API server, during joins and removals.
+ci-full: export WMCO_ROLLOUT_KILLS = 0
+# Every bad day of an API server, during joins, removals and rollouts.
 ci-full: export WMCO_FAULTS = all
 # Control planes of all old minor versions, and API servers that are exchanged under twenty nodes, from three minor versions ago.
 ci-full: OLD_KUBERNETES = $(ALL_OLD_KUBERNETES)

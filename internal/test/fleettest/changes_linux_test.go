@@ -31,6 +31,8 @@ func TestFleet(t *testing.T) {
 	}
 	t.Run("the forecast of a change", func(t *testing.T) { f.checkForecast(t) })
 	t.Run("a must-gather", func(t *testing.T) { f.checkGather(t) })
+	t.Run("a cordon and a pause are kept", func(t *testing.T) { f.checkKept(t) })
+	t.Run("nodes are drained one after the other", func(t *testing.T) { f.checkDrains(t) })
 	t.Run("hosts boot because a person asks for it", func(t *testing.T) { f.checkBootsByHand(t) })
 	t.Run("hosts boot because Windows waits for it", func(t *testing.T) { f.checkBootsForWindows(t) })
 	t.Run("permissions of a node", func(t *testing.T) { f.checkPermissions(t) })

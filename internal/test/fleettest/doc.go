@@ -9,11 +9,9 @@
 // TestFleet joins five machines over SSH and counts what each change costs. TestStorm has machines in memory, as many
 // as WMCO_FLEET has, and disturbs their rollouts; an observer checks every event of Nodes and pods:
 //
-//	changes in the middle of others, a setting that is wrong ---.
-//	hosts that stay away -------------------------------------- rollout --> Nodes, pods --every event--> observer: invariants
-//	administrators, PodDisruptionBudgets ----------------------'
-//
-// What disturbs operators and the API server is in package world.
+//	operators that are killed, or two at once ---.
+//	hosts that stay away, come and go ----------- rollout --> Nodes, pods --every event--> observer: invariants
+//	administrators, PodDisruptionBudgets --------'
 //
 // It has nothing but tests.
 package fleettest

@@ -28,6 +28,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
+	"wmco/internal/test/faults"
 	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
@@ -58,6 +59,8 @@ type fleet struct {
 	environment map[string]string
 	// since is the number of requests in the audit log before this fleet.
 	since int
+	// network is between operators that live and the API server; nil is none.
+	network *faults.Network
 	// aged are the times of heartbeats, by Node, that count as the last ones for half an hour already.
 	aged sync.Map
 	// created are removed at the end, like the Nodes.

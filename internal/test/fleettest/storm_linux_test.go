@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,19 +33,28 @@ import (
 type storm struct {
 	*fleet
 	o *observer.Observer
+	// kills is how many operators are killed in one rollout; each is killed at its first write where that is every one.
+	kills int
 }
 
 // fleetVariable is the number of machines.
 const fleetVariable = "WMCO_FLEET"
 
+// everyWrite is a number of kills that no rollout reaches.
+const everyWrite = 100_000
+
 // TestStorm disturbs rollouts in every way that issue 19 names, while an observer that asks no operator watches every event of Nodes and pods.
-// It is one test, because its parts need the same nodes. WMCO_FLEET is their number. What disturbs the operator itself is in package world.
+// It is one test, because its parts need the same nodes. WMCO_FLEET is their number, WMCO_ROLLOUT_KILLS that of operators that are killed in
+// each rollout, each after some writes; 0 is one operator for every single write.
 func TestStorm(t *testing.T) {
 	begun := time.Now()
-	s := &storm{fleet: newMemoryFleet(t, number(t, fleetVariable, 6))}
+	s := &storm{fleet: newMemoryFleet(t, number(t, fleetVariable, 6)), kills: number(t, "WMCO_ROLLOUT_KILLS", 3)}
+	if s.kills == 0 {
+		s.kills = everyWrite
+	}
 	server.Load(t, filepath.Join("..", "..", "..", "deploy", "crd"))
 	s.o = s.watch(t)
-	s.live(t)
+	s.live(t, 0, 0)
 	s.rests(t)
 	t.Logf("%d nodes, %.1f s until they have what is wanted", len(s.machines), time.Since(begun).Seconds())
 	s.administrate(t)
@@ -53,7 +64,11 @@ func TestStorm(t *testing.T) {
 	}{
 		{"what a mirror set and a proxy cost", s.checkCosts},
 		{"every kind of input changes while another change is under way", s.checkInputs},
+		{"the operator is killed while services restart", s.checkKilledRestarts},
 		{"a bad setting stops at the canary", s.checkBadSetting},
+		{"the operator is killed while nodes boot", s.checkKilledBoots},
+		{"two operators believe that they lead", s.checkTwoOperators},
+		{"the API server has bad days", s.checkFaults},
 		{"a host that does not come back, and a drain that is not allowed", s.checkStuck},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,6 +127,24 @@ func (s *storm) configure(t *testing.T, text string, r observer.Rules) {
 	s.settings(t, text)
 	eventually(t, "a render by the operator", func() bool { return renders(t) > seen })
 	s.o.KeepRules(r)
+}
+
+// renew ends all operators and starts one.
+func (s *storm) renew(t *testing.T) {
+	t.Helper()
+	s.stop()
+	s.live(t, 0, 0)
+}
+
+// writes returns after how many writes each operator is killed.
+func (s *storm) writes(life int) int {
+	switch {
+	case s.kills == everyWrite:
+		return 1
+	case life >= s.kills:
+		return 0
+	}
+	return 1 + 2*life
 }
 
 // mark changes a mirror set, the last of several changes: what has the mark has what was changed before.
@@ -192,6 +225,57 @@ func (s *storm) boots() []int {
 	return list
 }
 
+// checkKilledRestarts: a proxy, then a mirror set, and the next operator goes on where the one before was killed.
+func (s *storm) checkKilledRestarts(t *testing.T) {
+	s.o.KeepRules(observer.Rules{Unavailable: intstr.FromInt32(1), Parallel: 3})
+	s.stop()
+	starts := map[string]int{}
+	for _, m := range s.machines {
+		starts[m.name] = m.Starts()["kubelet"]
+	}
+	s.put(t, `{apiVersion: config.openshift.io/v1, kind: Proxy, metadata: {name: cluster}, spec: {}, status: {httpProxy: "http://storm.example.com:3128", noProxy: ".cluster.local,.svc"}}`)
+	kills := s.fleet.storm(t, s.o, s.writes, s.mark(t, "killed.example.com"))
+	t.Logf("%d operators were killed", kills)
+	s.renew(t)
+	s.rests(t)
+	for _, m := range s.machines {
+		isRunWith("HTTP_PROXY=http://storm.example.com:3128")(t, s.fleet, m)
+		if again := m.Starts()["kubelet"] - starts[m.name]; again != 1 {
+			t.Errorf("%s: the kubelet was started %d times", m.name, again)
+		}
+	}
+}
+
+// deploy runs pods that the scheduler puts on other nodes when they are evicted, until the end of the test.
+func (s *storm) deploy(t *testing.T, pods int) {
+	t.Helper()
+	labels := map[string]string{"app": "storm"}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "storm"}, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(pods)), Selector: &metav1.LabelSelector{MatchLabels: labels}, //nolint:gosec // a few
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}, Tolerations: []corev1.Toleration{{Key: "os", Operator: corev1.TolerationOpExists}},
+			TerminationGracePeriodSeconds: new(int64(1)), AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "web", Image: "mcr.microsoft.com/windows/nanoserver:ltsc2022"}},
+		}},
+	}}
+	must(t, s.Create(t.Context(), d))
+	t.Cleanup(func() {
+		must(t, s.Delete(context.Background(), d, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		must(t, testenv.Eventually(context.Background(), "the end of the Deployment and its pods", func() bool {
+			return apierrors.IsNotFound(s.Get(context.Background(), client.ObjectKeyFromObject(d), d))
+		}))
+	})
+	s.deployed(t, d)
+}
+
+func (s *storm) deployed(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	eventually(t, "pods that are Ready", func() bool {
+		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+		return d.Status.ReadyReplicas == *d.Spec.Replicas
+	})
+}
+
 // some are the machines that boot: four of a small fleet, all of a large one.
 func (s *storm) some() []*machine {
 	const small = 6
@@ -226,6 +310,41 @@ func (b bootings) done() bool {
 		}
 	}
 	return b.o.AllNodesAre(observer.IsAtRest)
+}
+
+// check checks that nothing was done twice.
+func (b bootings) check(t *testing.T) {
+	t.Helper()
+	for m, before := range b.before {
+		if n := m.Boots() - before; n != 1 {
+			t.Errorf("%s has booted %d times", m.name, n)
+		}
+	}
+}
+
+// checkKilledBoots: every node is drained and boots, three at a time with the one that an administrator has cordoned.
+func (s *storm) checkKilledBoots(t *testing.T) {
+	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 3}}`, observer.Rules{Unavailable: intstr.FromInt32(3), Parallel: 20})
+	s.deploy(t, len(s.machines))
+	s.stop()
+	b := s.boot(t, s.some()...)
+	kills := s.fleet.storm(t, s.o, s.writes, b.done)
+	t.Logf("%d operators were killed", kills)
+	s.renew(t)
+	s.rests(t)
+	b.check(t)
+}
+
+// checkTwoOperators: one of them learns of everything late.
+func (s *storm) checkTwoOperators(t *testing.T) {
+	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 34%}}`, observer.Rules{Unavailable: intstr.FromString("34%"), Parallel: 20, Operators: 2})
+	s.deploy(t, 2)
+	s.live(t, 0, 700*time.Millisecond)
+	t.Cleanup(func() { s.renew(t) })
+	b := s.boot(t, s.some()...)
+	s.await(t, s.o, "boots", b.done)
+	s.await(t, s.o, "another change on all nodes", s.mark(t, "two.example.com"))
+	b.check(t)
 }
 
 // turn changes what the operator has noted on a Node, as if time had passed.

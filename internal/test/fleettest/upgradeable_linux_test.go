@@ -107,7 +107,7 @@ func TestOLMDoesNotReplaceTheOperatorBetweenCanaryAndRest(t *testing.T) {
 	f := newMemoryFleet(t, 3)
 	u := f.watchUpgradeable(t)
 	f.environment = map[string]string{olm.ConditionVariable: conditionName}
-	f.live(t)
+	f.live(t, 0, 0)
 	eventually(t, "nodes that follow the cluster", func() bool {
 		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !observer.IsCurrent(n) })
 	})

@@ -23,7 +23,7 @@ func TestAChangeWaitsForItsWindow(t *testing.T) {
 	server.Load(t, filepath.Join("..", "..", "..", "deploy", "crd"))
 	const closed = `rollout: {settle: 0s, windows: [{start: '0 3 29 2 *', duration: 1m, timeZone: Europe/Berlin}]}`
 	f.settings(t, `{`+closed+`}`)
-	f.live(t)
+	f.live(t, 0, 0)
 	current := func() bool {
 		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !observer.IsCurrent(n) })
 	}
