@@ -73,6 +73,7 @@ func All() []Consumer {
 		{Name: "pinned-images", Patterns: []string{"k/pinned-images.json"}, check: checkPinnedImages},
 		{Name: "pinned-credentials", Patterns: []string{"k/pinned-images-credentials.json"}, check: checkPinnedCredentials},
 		{Name: "pull-credentials", Patterns: []string{"var/lib/kubelet/config.json"}, check: checkPullCredentials},
+		{Name: "places", Patterns: []string{"k/registry/places.json"}, check: checkPlaces},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
 	}
 }

@@ -105,6 +105,8 @@ func TestFaultsAreRefused(t *testing.T) {
 		"pinned-credentials-no-digest": "containerd would pull registry.example.com/windows/base:ltsc2022",
 		"pull-credentials-in-clear":    "credentials must be masked",
 		"pull-credentials-unknown":     `unknown field "credsStore"`,
+		"places-in-clear":              "credentials must be masked",
+		"places-unknown":               `unknown field "open"`,
 		"pinned-images-no-digest":      "containerd would pull registry.example.com/windows/base:ltsc2022",
 		"pinned-images-no-registry":    "containerd would pull docker.io/windows/base@sha256:",
 	}

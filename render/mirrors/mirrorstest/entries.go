@@ -46,12 +46,15 @@ func Entries(sets []mirrors.Set) []Entry {
 // BySource orders entries by their source.
 func BySource(x, y Entry) int { return cmp.Compare(x.Source, y.Source) }
 
-// Refuses reports whether one of the errors among the findings has OpenShift's message, apart from a user and password
-// that the finding masks.
+// Refuses reports whether one of the errors among the findings has OpenShift's message, apart from what the finding masks: users, passwords and queries.
 func Refuses(findings bundle.Findings, message string) bool {
 	return slices.ContainsFunc(findings, func(f bundle.Finding) bool {
-		before, after, hides := strings.Cut(f.Message, bundle.MaskedText)
-		same := f.Message == message || hides && strings.HasPrefix(message, before) && strings.HasSuffix(message, after)
-		return f.Severity == bundle.SeverityError && same
+		parts := strings.Split(f.Message, bundle.MaskedText)
+		rest, same := strings.CutPrefix(message, parts[0])
+		for _, part := range parts[1:] {
+			_, after, found := strings.Cut(rest, part)
+			rest, same = after, same && found
+		}
+		return f.Severity == bundle.SeverityError && same && (rest == "" || len(parts) > 1 && strings.HasSuffix(message, parts[len(parts)-1]))
 	})
 }
