@@ -30,7 +30,7 @@ func bundleOf(t *testing.T, c render.Cluster) (files map[string]string, kubelet 
 	if err != nil || fleet == nil {
 		t.Fatalf("%v %+v", err, findings)
 	}
-	n := node()
+	n := someNode()
 	n.Facts.MetadataName, n.Facts.ProviderID = "win-a", "" // clouds name their nodes
 	b, more, err := fleet.Node(n)
 	if err != nil || more.Refused() {
