@@ -156,7 +156,8 @@ func (o oneImage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o oneImage) serve(w http.ResponseWriter, r *http.Request) {
-	kind, data := "application/octet-stream", []byte(nil)
+	kind := "application/octet-stream"
+	var data []byte
 	switch name := filepath.Base(r.URL.Path); {
 	case strings.Contains(r.URL.Path, "/manifests/"):
 		kind, data = "application/vnd.oci.image.manifest.v1+json", o.image.Manifest
