@@ -107,8 +107,11 @@ const (
 	what    = "places of images"
 )
 
-// Encode returns the content of the file, with the credentials in clear.
+// Encode returns the content of the file, with the credentials in clear. What Decode would refuse is an error.
 func (t Table) Encode() ([]byte, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
 	f := file{Schema: schema, Routed: t.Routed, Registries: t.Registries, Allowed: t.Allowed, Denied: t.Denied, Settings: t.Settings}
 	for _, c := range t.Credentials {
 		f.Credentials = append(f.Credentials, credentialJSON{c.Key, c.Auth.Reveal()})
@@ -119,6 +122,9 @@ func (t Table) Encode() ([]byte, error) {
 	e.SetIndent("", "  ")
 	if err := e.Encode(f); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", what, err)
+	}
+	if out.Len() > maxFile {
+		return nil, fmt.Errorf("%w: %s", bundle.ErrTooLarge, what)
 	}
 	return out.Bytes(), nil
 }
@@ -163,11 +169,11 @@ var location = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-
 func (t Table) check() error {
 	for i, r := range t.Registries {
 		if !location.MatchString(strings.TrimPrefix(r.Scope, "*.")) {
-			return fmt.Errorf("reading %s: registries[%d].scope is no registry or part of one", what, i)
+			return fmt.Errorf("%s: registries[%d].scope is no registry or part of one", what, i)
 		}
 		for j, m := range r.Mirrors {
 			if !location.MatchString(m.Location) || m.Use != Digests && m.Use != Tags {
-				return fmt.Errorf("reading %s: registries[%d].mirrors[%d] is no mirror", what, i, j)
+				return fmt.Errorf("%s: registries[%d].mirrors[%d] is no mirror", what, i, j)
 			}
 		}
 	}

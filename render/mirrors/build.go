@@ -65,6 +65,8 @@ type builder struct {
 	at      string
 
 	insecure, blocked, allowed []scope
+	// images are the repositories of entries for single images, which only the gateway can block.
+	images []scope
 	// sources are all sources with mirrors, and whether each must never be contacted.
 	sources map[string]bool
 	// neverBy are the same by scope. Of two spellings of one source, the stricter counts.
@@ -108,7 +110,7 @@ func (b *builder) addWarning(why string, f bundle.Finding) {
 	if b.route(why) {
 		return
 	}
-	if slices.Contains(remedied, why) {
+	if b.at != "" && slices.Contains(remedied, why) {
 		f.Fix += fixExact
 	}
 	f.Severity, f.Reason = bundle.SeverityWarning, why
@@ -132,6 +134,12 @@ func (b *builder) parseScopes() {
 			s, ok := parseScope(text)
 			list[i] = s
 			if !ok {
+				b.at = ""
+				if parts := imageName.FindStringSubmatch(text); parts != nil {
+					image, _ := parseScope(parts[1])
+					b.lookAt(image)
+					b.images = append(b.images, image)
+				}
 				b.addWarning(why, bundle.Finding{
 					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf(
 						"%q is left out on Windows nodes: it is not a registry or a part of one", ShownName(text),

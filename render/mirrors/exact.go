@@ -24,14 +24,15 @@ func (in Inputs) Places() places.Table {
 	}
 	chains := e.addChains(Merge(digests), places.Digests)
 	chains = append(chains, e.addChains(Merge(tags), places.Tags)...)
-	for _, s := range in.Scopes.Blocked {
+	blocked := onlyScopes(in.Scopes.Blocked)
+	for _, s := range blocked {
 		e.named(s)
 	}
-	for _, s := range in.Scopes.Insecure {
+	for _, s := range onlyScopes(in.Scopes.Insecure) {
 		e.named(s)
 		e.markInsecure(s)
 	}
-	for _, s := range in.Scopes.Blocked {
+	for _, s := range blocked {
 		e.markBlocked(s)
 	}
 	for _, c := range chains {
@@ -40,7 +41,7 @@ func (in Inputs) Places() places.Table {
 	// containers/image sorts them, which decides between scopes of one length (sysregistriesv2, updateWithConfigurationFrom).
 	slices.SortFunc(e.list, func(x, y places.Registry) int { return strings.Compare(x.Scope, y.Scope) })
 	list, _ := in.parseCredentials() // Build reports entries that cannot be used
-	t := places.Table{Registries: e.list, Allowed: in.Scopes.Allowed, Denied: in.Scopes.Blocked}
+	t := places.Table{Registries: e.list, Allowed: shownNames(in.Scopes.Allowed), Denied: shownNames(in.Scopes.Blocked)}
 	if len(t.Allowed)+len(t.Denied) > 0 {
 		t.Settings = in.Scopes.Ref.String()
 	}
@@ -56,6 +57,24 @@ func (in Inputs) Places() places.Table {
 		})
 	}
 	return t
+}
+
+// onlyScopes returns what is a scope. No image is in anything else, which OpenShift accepts too.
+func onlyScopes(texts []string) (list []string) {
+	for _, text := range texts {
+		if _, ok := parseScope(text); ok {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// shownNames returns all names, without passwords: also with names alone that are no image's, other images than these are not allowed.
+func shownNames(texts []string) (list []string) {
+	for _, text := range texts {
+		list = append(list, ShownName(text))
+	}
+	return list
 }
 
 // remedied are the reasons of findings about what hosts files cannot express.
@@ -108,7 +127,7 @@ func (b *builder) causesOf(name string) (refs []bundle.Ref) {
 			refs = appendNew(refs, s.Ref)
 		}
 	}
-	if slices.ContainsFunc(slices.Concat(b.insecure, b.blocked, b.allowed), isOf) {
+	if slices.ContainsFunc(slices.Concat(b.insecure, b.blocked, b.allowed, b.images), isOf) {
 		refs = appendNew(refs, b.in.Scopes.Ref)
 	}
 	slices.SortFunc(refs, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })

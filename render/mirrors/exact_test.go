@@ -9,6 +9,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/reason"
+	"wmco/gateway/places"
 )
 
 const gatewayAddress = "127.0.0.1:22629"
@@ -35,6 +36,7 @@ func TestFewRegistriesGoThroughTheGateway(t *testing.T) {
 		"a blocked wildcard":          {Inputs{Scopes: Scopes{Blocked: []string{"*.q.io"}}}, []string{"*"}, nil},
 		"a blocked one with mirrors":  {Inputs{Sets: idms("q.io m.io"), Scopes: Scopes{Blocked: []string{"q.io"}}}, nil, []string{"q.io"}},
 		"an insecure part":            {Inputs{Scopes: Scopes{Insecure: []string{"q.io/a", "r.io"}}}, []string{"q.io"}, []string{"r.io"}},
+		"a blocked image":             {Inputs{Scopes: Scopes{Blocked: []string{"q.io/a:v1", "r.io"}}}, []string{"q.io"}, []string{"r.io"}},
 		"an allowed part":             {Inputs{Scopes: Scopes{Allowed: []string{"q.io/a", "r.io"}}}, []string{"q.io"}, []string{"_default", "r.io"}},
 		"an allowed wildcard":         {Inputs{Scopes: Scopes{Allowed: []string{"*.q.io", "r.io"}}}, []string{"*"}, []string{"r.io"}},
 		"a part with Linux images":    {Inputs{Sets: idms("registry.redhat.io/a m.io/b")}, nil, nil},
@@ -71,6 +73,51 @@ func pullSecret(keys ...string) bundle.Secret {
 		auths = append(auths, `"`+k+`":{"auth":"dTpw"}`)
 	}
 	return bundle.NewSecret(`{"auths":{` + strings.Join(auths, ",") + `}}`)
+}
+
+// TestNamesOfNoRegistriesAreHarmless: OpenShift accepts any text without an asterisk in the lists of Image/cluster.
+func TestNamesOfNoRegistriesAreHarmless(t *testing.T) {
+	odd := []string{"q.io/a:v1", "https://q.io", "user:hunter2@r.io", "q.io/Upper", "q.io/a?token=hunter2", "", " ", "q.io/../b", "q.io/\x1b[0m", "q.io/c@" + digestOfNothing}
+	for name, c := range map[string]struct {
+		scopes          Scopes
+		denied, allowed []string
+	}{
+		"blocked":        {Scopes{Blocked: append(odd[:len(odd):len(odd)], "q.io/b"), Insecure: odd}, []string{"q.io/a:v1", "q.io/b:v1", "q.io/c@" + digestOfNothing}, []string{"q.io/a:v2", "r.io/a:v1", "q.io/c:v1"}},
+		"allowed":        {Scopes{Allowed: odd}, []string{"q.io/a:v2", "r.io/a:v1", "q.io/b:v1"}, []string{"q.io/a:v1", "q.io/c@" + digestOfNothing}},
+		"nothing usable": {Scopes{Allowed: odd[1:4]}, []string{"q.io/a:v1", "r.io/a:v1"}, nil},
+	} {
+		in := Inputs{Sets: idms("q.io/m m.io"), Scopes: c.scopes}
+		in.Scopes.Ref = bundle.Ref{Kind: "Image", Name: "cluster"}
+		table := buildExact(in).Table
+		data, err := table.Encode()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if text := string(data); strings.Contains(text, "hunter2") || strings.ContainsRune(text, 0x1b) {
+			t.Errorf("%s: %s", name, text)
+		}
+		if table, err = places.Decode(data); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, image := range append(c.denied, c.allowed...) {
+			d := table.Decide(imageNamed(image))
+			if isAllowed := slices.Contains(c.allowed, image); isAllowed != (len(d.Places) > 0) {
+				t.Errorf("%s: %s: %+v", name, image, d)
+			}
+		}
+	}
+}
+
+const digestOfNothing = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+func imageNamed(text string) places.Image {
+	name, reference, isDigest := strings.Cut(text, "@")
+	if !isDigest {
+		name, reference, _ = strings.Cut(text, ":")
+	}
+	registry, repository, _ := strings.Cut(name, "/")
+	return places.Image{Registry: registry, Repository: repository, Reference: reference}
 }
 
 func TestTheTableHasCredentialsOfMirrorsAlone(t *testing.T) {

@@ -33,6 +33,12 @@ type linux struct {
 // scopesOf makes the lists of Image/cluster from bytes. Only one of blocked and allowed has entries: the machine-config-operator refuses both.
 func scopesOf(g *generator) mirrors.Scopes {
 	s := mirrors.Scopes{Ref: bundle.Ref{Kind: "Image", Name: "cluster"}}
+	image := func(name string) string {
+		if !strings.HasPrefix(name, "*") && strings.Contains(name, "/") && g.below(2) == 0 {
+			return name + ":v1"
+		}
+		return name
+	}
 	list := func() (out []string) {
 		for range g.below(4) {
 			name := g.names[g.below(len(g.names))]
@@ -46,13 +52,12 @@ func scopesOf(g *generator) mirrors.Scopes {
 	s.Insecure = list()
 	switch g.below(3) {
 	case 0:
-		s.Blocked = list()
+		for _, name := range list() {
+			s.Blocked = append(s.Blocked, image(name))
+		}
 	case 1:
 		for _, name := range list() {
-			if !strings.HasPrefix(name, "*") && strings.Contains(name, "/") && g.below(2) == 0 {
-				name += ":v1"
-			}
-			s.Allowed = append(s.Allowed, name)
+			s.Allowed = append(s.Allowed, image(name))
 		}
 	}
 	return s
