@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/render/mirrors"
 )
 
@@ -84,6 +85,12 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 			u.Inputs = append(u.Inputs, firstExpiring(APIServerCA, old.Content.Data, now.Content.Data))
 		case old.Path == filePullCredentials:
 			file, changed, err := f.renewPullCredentials(has.Stage, old, now)
+			if err != nil {
+				return Urgent{}, err
+			}
+			next.Files[i], secret = file, secret || changed
+		case old.Path == places.File:
+			file, changed, err := f.renewPlaces(has.Stage, old, now)
 			if err != nil {
 				return Urgent{}, err
 			}
@@ -174,6 +181,35 @@ func (f *Fleet) renewPullCredentials(stage bundle.Stage, old, now bundle.File) (
 	}
 	e := f.newEmitter(bundle.LayerCluster, stage, Node{})
 	e.addContent(f.rows[rowPullCredentials], old.Path, content)
+	return e.layer.Files[0], true, nil
+}
+
+// renewPlaces returns the places of images that a node has, with the credentials of other ones.
+func (f *Fleet) renewPlaces(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
+	has, err := places.Decode(old.Content.Data)
+	wanted, err2 := places.Decode(now.Content.Data)
+	if errors.Join(err, err2) != nil { // it is of another release
+		return old, false, nil
+	}
+	changed := false
+	for i, c := range has.Credentials {
+		k := slices.IndexFunc(wanted.Credentials, func(w places.Credential) bool { return w.Key == c.Key })
+		if k >= 0 && c.Auth.Reveal() != wanted.Credentials[k].Auth.Reveal() {
+			has.Credentials[i], changed = wanted.Credentials[k], true
+		}
+	}
+	if !changed {
+		return old, false, nil
+	}
+	content, err := placesContent(has)
+	if err != nil {
+		return bundle.File{}, false, err
+	}
+	if bytes.Equal(content.Data, now.Content.Data) {
+		return now, true, nil
+	}
+	e := f.newEmitter(bundle.LayerCluster, stage, Node{})
+	e.addContent(f.rows[rowPlaces], old.Path, content)
 	return e.layer.Files[0], true, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/render/mirrors"
 )
 
@@ -187,6 +188,53 @@ func TestNewCredentialsForTheMirrorsOfANode(t *testing.T) {
 	*hostsOf(t, has) = foreign
 	if got, err := wanted.Urgent(has); err != nil || !slices.Equal(got.Left, []string{"quay.io"}) || got.Inputs != nil {
 		t.Errorf("a file of another form: %+v, %v", got, err)
+	}
+}
+
+// TestNewCredentialsForTheGatewayOfANode: it gets them also while other changes of its table wait.
+func TestNewCredentialsForTheGatewayOfANode(t *testing.T) {
+	c := testCluster(bundle.PlatformNone)
+	c.Settings.Mirrors.Mode = mirrors.Exact
+	render := func(in mirrors.Inputs) *Fleet {
+		c.Mirrors = in
+		f, findings, err := NewFleet(c, Options{Key: bundle.Key("k")})
+		if err != nil || f == nil {
+			t.Fatalf("%v, %v", findings, err)
+		}
+		return f
+	}
+	table := func(l bundle.Layer) bundle.File {
+		return l.Files[slices.IndexFunc(l.Files, func(f bundle.File) bool { return f.Path == places.File })]
+	}
+	const part = "quay.io/team=mirror.example.com/team"
+	has := render(mirrored("a:1", part)).shared[bundle.StageJoined].layer
+	for name, x := range map[string]struct {
+		wanted *Fleet
+		whole  bool
+	}{
+		"credentials alone":   {render(mirrored("a:2", part)), true},
+		"with another mirror": {render(mirrored("a:2", part, "ghcr.io/team=mirror.example.com/team")), false},
+	} {
+		got, err := x.wanted.Urgent(has)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, now, want := table(has), table(got.Layer), table(x.wanted.shared[bundle.StageJoined].layer)
+		text := strings.Replace(string(old.Content.Data), base64.StdEncoding.EncodeToString([]byte("a:1")), base64.StdEncoding.EncodeToString([]byte("a:2")), 1)
+		if diff := cmp.Diff(text, string(now.Content.Data)); diff != "" || (text == string(want.Content.Data)) != x.whole {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if !now.Secret || !strings.Contains(string(now.Content.Preview), bundle.MaskedText) || strings.Contains(string(now.Content.Preview), `"auth": "Y`) {
+			t.Errorf("%s: the preview is %q", name, now.Content.Preview)
+		}
+	}
+	foreign := has
+	foreign.Files = slices.DeleteFunc(slices.Clone(has.Files), func(f bundle.File) bool { return f.Path == filePullCredentials })
+	foreign.Files[slices.IndexFunc(foreign.Files, func(f bundle.File) bool { return f.Path == places.File })].Content.Data = []byte(`{"schema": 0}`)
+	for name, l := range map[string]bundle.Layer{"the same credentials": render(mirrored("a:2", part)).shared[bundle.StageJoined].layer, "a table of another form": foreign} {
+		if got, err := render(mirrored("a:2", part, "ghcr.io/team=mirror.example.com/team")).Urgent(l); err != nil || got.Inputs != nil {
+			t.Errorf("%s: %+v, %v", name, got.Inputs, err)
+		}
 	}
 }
 

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/gateway/places"
 )
 
-// gatewayEntries adds the gateway of the node where a registry goes through it. It starts before containerd asks it, and containerd does not depend on
-// it: registries with a hosts file of their own are pulled from without it.
+// gatewayEntries adds the gateway of the node where a registry goes through it. containerd does not depend on it: registries with a hosts file of their
+// own are pulled from without it. A kubelet repeats pulls that fail before it has started.
 func (e *emitter) gatewayEntries() {
 	table := e.hosts.Table
 	if len(table.Routed) == 0 {
@@ -25,16 +26,12 @@ func (e *emitter) gatewayEntries() {
 		e.addCauses(r, r.Name)
 	}
 	if r, ok := e.wantedRow(rowPlaces); ok {
-		data, err := table.Encode()
-		preview, err2 := table.Masked().Encode()
-		if err == nil {
-			err = err2
-		}
+		content, err := placesContent(table)
 		if err != nil {
 			e.errs = append(e.errs, err)
 			return
 		}
-		e.addContent(r, r.Name, maybeSecret(data, preview))
+		e.addContent(r, r.Name, content)
 		e.addCauses(r, r.Name)
 		e.causedBy(r, r.Name, e.routedCauses())
 	}
@@ -52,6 +49,15 @@ func (e *emitter) gatewayEntries() {
 		Probe:    bundle.Probe{Kind: bundle.ProbeTCP, Target: address, DeadlineSeconds: 60},
 		Logs:     e.cluster.Settings.Logs.rotationOf(log, bundle.RotationAgent),
 	})
+}
+
+func placesContent(t places.Table) (bundle.Content, error) {
+	data, err := t.Encode()
+	if err != nil {
+		return bundle.Content{}, err
+	}
+	preview, err := t.Masked().Encode()
+	return maybeSecret(data, preview), err
 }
 
 // routedCauses are the objects because of which registries go through the gateway.
