@@ -61,7 +61,7 @@ func (h *Handler) serveBlob(w http.ResponseWriter, r *http.Request, t target, li
 		if begin == 0 {
 			c.verifier = digest.Digest(t.Reference).Verifier()
 		}
-		if err := c.run(r.Context(), first); err != nil {
+		if err := c.copyLayer(r.Context(), first); err != nil {
 			h.log.Warn("a layer broke off", "image", t.String(), "position", c.position, "reason", err.Error())
 			panic(http.ErrAbortHandler) // containerd asks again from where it is
 		}
@@ -171,8 +171,8 @@ type copying struct {
 
 var errDigest = errors.New("the layer has another digest")
 
-// run copies until the end of the layer. If no place goes on, it returns an error.
-func (c *copying) run(ctx context.Context, from part) error {
+// copyLayer copies until the end of the layer. If no place goes on, it returns an error.
+func (c *copying) copyLayer(ctx context.Context, from part) error {
 	for idle := 0; ; {
 		before := c.position
 		c.used = append(c.used, from.place)
@@ -181,9 +181,9 @@ func (c *copying) run(ctx context.Context, from part) error {
 			return err
 		}
 		if whole {
-			return c.finish()
+			return c.endLayer()
 		}
-		c.h.note(ctx, from.place, silent)
+		c.h.noteOutcome(ctx, from.place, silent)
 		if idle++; c.position > before {
 			idle = 0
 		}
@@ -224,7 +224,7 @@ func (c *copying) copyPart(from part) (bool, error) {
 			return false, errDigest
 		}
 		if n > 0 {
-			if err := c.pass(buffer[:n]); err != nil {
+			if err := c.passOn(buffer[:n]); err != nil {
 				return false, err
 			}
 		}
@@ -237,7 +237,7 @@ func (c *copying) copyPart(from part) (bool, error) {
 	}
 }
 
-func (c *copying) pass(data []byte) error {
+func (c *copying) passOn(data []byte) error {
 	c.position += int64(len(data))
 	if c.verifier == nil {
 		_, err := c.w.Write(data)
@@ -251,8 +251,8 @@ func (c *copying) pass(data []byte) error {
 	return nil
 }
 
-// finish sends the last bytes if the digest is right.
-func (c *copying) finish() error {
+// endLayer sends the last bytes if the digest is right.
+func (c *copying) endLayer() error {
 	if c.verifier == nil {
 		return nil
 	}

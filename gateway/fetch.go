@@ -24,25 +24,25 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	}
 	tried, served := serve(w, r, t, d.Places)
 	if served {
-		h.troubles.note(t.Registry, "", h.now())
+		h.troubles.noteOutcome(t.Registry, "", h.now())
 		return
 	}
 	text := describe(t, d, tried)
 	h.log.Warn("an image could not be pulled", "image", t.String(), "kind", string(t.kind), "reason", text)
 	switch {
 	case len(d.Places) == 0:
-		refuse(w, r, http.StatusForbidden, text)
+		refusePull(w, r, http.StatusForbidden, text)
 		return
 	case isMissing(tried):
-		h.troubles.note(t.Registry, "", h.now())
+		h.troubles.noteOutcome(t.Registry, "", h.now())
 		if len(d.Skipped) == 0 {
 			http.Error(w, text, http.StatusNotFound)
 			return
 		}
 	case r.Context().Err() == nil: // else containerd has given up
-		h.troubles.note(t.Registry, text, h.now())
+		h.troubles.noteOutcome(t.Registry, text, h.now())
 	}
-	refuse(w, r, http.StatusBadGateway, text)
+	refusePull(w, r, http.StatusBadGateway, text)
 }
 
 // isMissing reports whether all places have said that they have no such image.
@@ -57,14 +57,14 @@ func isMissing(tried []attempt) bool {
 
 // ask asks one place, and returns its answer if it has what is asked for. Otherwise it returns how the place answered.
 func (h *Handler) ask(ctx context.Context, method string, t target, p places.Place, header http.Header) (*http.Response, *attempt) {
-	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.path(), Auth: t.authAt(p), Header: header})
+	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.contentPath(), Auth: t.authAt(p), Header: header})
 	if err != nil {
 		denied := (*registry.TokenError)(nil)
 		o := silent
 		if errors.As(err, &denied) && denied.Status < http.StatusInternalServerError {
 			o = answered
 		}
-		h.note(ctx, p, o)
+		h.noteOutcome(ctx, p, o)
 		return nil, &attempt{place: p, text: err.Error()}
 	}
 	status := response.StatusCode
@@ -72,7 +72,7 @@ func (h *Handler) ask(ctx context.Context, method string, t target, p places.Pla
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 		o = silent
 	}
-	h.note(ctx, p, o)
+	h.noteOutcome(ctx, p, o)
 	if status == http.StatusOK || status == http.StatusPartialContent {
 		return response, nil
 	}
@@ -82,10 +82,10 @@ func (h *Handler) ask(ctx context.Context, method string, t target, p places.Pla
 	}
 }
 
-// note notes whether a place answered. That containerd has given up says nothing about the place.
-func (h *Handler) note(ctx context.Context, p places.Place, o outcome) {
+// noteOutcome notes whether a place answered. That containerd has given up says nothing about the place.
+func (h *Handler) noteOutcome(ctx context.Context, p places.Place, o outcome) {
 	if ctx.Err() == nil {
-		h.health.note(p.Registry, o, h.now())
+		h.health.noteOutcome(p.Registry, o, h.now())
 	}
 }
 
@@ -109,7 +109,7 @@ func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target
 			continue
 		}
 		if !t.IsDigest() {
-			h.learned.add(t.Image, m.digest, p, list)
+			h.learned.addDigest(t.Image, m.digest, p, list)
 		}
 		of := t.Image
 		of.Reference = m.digest
@@ -155,7 +155,7 @@ func (h *Handler) fetchManifest(r *http.Request, t target, p places.Place) (mani
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxManifest+1))
 	switch {
 	case err != nil:
-		h.note(r.Context(), p, silent)
+		h.noteOutcome(r.Context(), p, silent)
 		return manifest{}, &attempt{place: p, text: "its answer ended early"}
 	case len(data) > maxManifest:
 		return manifest{}, &attempt{place: p, text: fmt.Sprintf("its manifest is larger than %d MiB", maxManifest>>20)}

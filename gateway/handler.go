@@ -76,7 +76,7 @@ type target struct {
 	auth bundle.Secret
 }
 
-func (t target) path() string { return string(t.kind) + "/" + t.Reference }
+func (t target) contentPath() string { return string(t.kind) + "/" + t.Reference }
 
 // authAt returns the credentials for a place: those of the image belong to its registry alone.
 func (t target) authAt(p places.Place) bundle.Secret {
@@ -95,8 +95,8 @@ var content = regexp.MustCompile(`^/v2/([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:
 // registryName is the host of an image's name, with its port (github.com/distribution/reference, DomainRegexp).
 var registryName = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$`)
 
-// parse returns what a request asks for. containerd names the registry in the parameter ns (containerd docs/hosts.md).
-func parse(r *http.Request) (target, bool) {
+// parseTarget returns what a request asks for. containerd names the registry in the parameter ns (containerd docs/hosts.md).
+func parseTarget(r *http.Request) (target, bool) {
 	m := content.FindStringSubmatch(r.URL.EscapedPath())
 	names := r.URL.Query()["ns"]
 	if m == nil || len(names) != 1 || !registryName.MatchString(names[0]) {
@@ -115,7 +115,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the gateway only reads", http.StatusMethodNotAllowed)
 		return
 	}
-	auth, ok := h.logins.find(r.Header.Get("Authorization"), h.now())
+	auth, ok := h.logins.findLogin(r.Header.Get("Authorization"), h.now())
 	if !ok {
 		h.challenge(w, r)
 		return
@@ -123,7 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v2/" {
 		return
 	}
-	t, ok := parse(r)
+	t, ok := parseTarget(r)
 	if !ok {
 		http.Error(w, "not a manifest, blob or list of referrers of a registry", http.StatusNotFound)
 		return
@@ -131,11 +131,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.refreshTable()
 	table := h.table.Load()
 	if table == nil {
-		refuse(w, r, http.StatusServiceUnavailable, "the places of images have not been read yet")
+		refusePull(w, r, http.StatusServiceUnavailable, "the places of images have not been read yet")
 		return
 	}
 	if !table.IsRouted(t.Registry) {
-		refuse(w, r, http.StatusForbidden, t.Registry+" does not go through the gateway")
+		refusePull(w, r, http.StatusForbidden, t.Registry+" does not go through the gateway")
 		return
 	}
 	t.auth = auth
@@ -147,11 +147,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) placesOf(table places.Table, t target) places.Decision {
 	d := table.Decide(t.Image)
 	if t.IsDigest() {
-		if list := h.learned.find(t.Image); len(list) > 0 {
+		if list := h.learned.findPlaces(t.Image); len(list) > 0 {
 			d.Places = mergePlaces(list, d.Places)
 		}
 	}
-	d.Places = h.health.order(d.Places, h.now())
+	d.Places = h.health.orderPlaces(d.Places, h.now())
 	return d
 }
 

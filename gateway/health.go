@@ -37,7 +37,7 @@ const (
 	silent   outcome = "silent"
 )
 
-func (h *health) note(registry string, o outcome, now time.Time) {
+func (h *health) noteOutcome(registry string, o outcome, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o == answered {
@@ -50,8 +50,8 @@ func (h *health) note(registry string, o outcome, now time.Time) {
 	h.failed[registry] = failures{h.failed[registry].inRow + 1, now}
 }
 
-// order returns the places with those last that failed often, lately.
-func (h *health) order(list []places.Place, now time.Time) []places.Place {
+// orderPlaces returns the places with those last that failed often, lately.
+func (h *health) orderPlaces(list []places.Place, now time.Time) []places.Place {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list = slices.Clone(list)
@@ -68,6 +68,6 @@ func (h *health) order(list []places.Place, now time.Time) []places.Place {
 // distrust notes a registry that sent something with another digest: it is asked last from now on.
 func (h *health) distrust(registry string, now time.Time) {
 	for range maxFailures {
-		h.note(registry, silent, now)
+		h.noteOutcome(registry, silent, now)
 	}
 }

@@ -16,7 +16,7 @@ type learned struct{ list *lru.Cache }
 
 func newLearned() *learned { return &learned{lru.New(maxLearned)} }
 
-func (l *learned) find(i places.Image) []places.Place {
+func (l *learned) findPlaces(i places.Image) []places.Place {
 	v, ok := l.list.Get(i)
 	if !ok {
 		return nil
@@ -24,8 +24,8 @@ func (l *learned) find(i places.Image) []places.Place {
 	return v.([]places.Place)
 }
 
-// add notes the places of a digest of a repository, the one that answered first.
-func (l *learned) add(of places.Image, digest string, answered places.Place, all []places.Place) {
+// addDigest notes the places of a digest of a repository, the one that answered first.
+func (l *learned) addDigest(of places.Image, digest string, answered places.Place, all []places.Place) {
 	of.Reference = digest
 	l.list.Add(of, mergePlaces([]places.Place{answered}, all))
 }
@@ -33,7 +33,7 @@ func (l *learned) add(of places.Image, digest string, answered places.Place, all
 // addChildren notes the same for what a manifest names: the images of an index, the configuration and layers of an image
 // (github.com/opencontainers/image-spec, manifest.md and image-index.md).
 func (l *learned) addChildren(of places.Image, manifest []byte) {
-	list := l.find(of)
+	list := l.findPlaces(of)
 	if len(list) == 0 {
 		return
 	}

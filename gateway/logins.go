@@ -37,7 +37,7 @@ type login struct {
 
 func newLogins(random func([]byte)) *logins { return &logins{random, lru.New(maxLogins)} }
 
-func (l *logins) add(auth bundle.Secret, now time.Time) string {
+func (l *logins) addLogin(auth bundle.Secret, now time.Time) string {
 	data := make([]byte, 32)
 	l.random(data)
 	text := base64.RawURLEncoding.EncodeToString(data)
@@ -45,8 +45,8 @@ func (l *logins) add(auth bundle.Secret, now time.Time) string {
 	return text
 }
 
-// find returns the credentials of an Authorization header, and whether it is of a login that lasts.
-func (l *logins) find(header string, now time.Time) (bundle.Secret, bool) {
+// findLogin returns the credentials of an Authorization header, and whether it is of a login that lasts.
+func (l *logins) findLogin(header string, now time.Time) (bundle.Secret, bool) {
 	v, ok := l.list.Get(bearer(header))
 	if !ok || !now.Before(v.(login).end) {
 		return bundle.Secret{}, false
@@ -85,7 +85,7 @@ func (h *Handler) serveToken(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "GET or POST", http.StatusMethodNotAllowed)
 		return
 	}
-	text := h.logins.add(auth, h.now())
+	text := h.logins.addLogin(auth, h.now())
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": text, "access_token": text, "expires_in": int(loginLife.Seconds())})
 }

@@ -31,9 +31,9 @@ func describe(t target, d places.Decision, tried []attempt) string {
 // maxReason is the length of the longest reason phrase in bytes.
 const maxReason = 1 << 10
 
-// refuse ends a request with a status whose reason phrase is the text: the only part of an answer to HEAD that containerd shows (net/http does not let
+// refusePull ends a request with a status whose reason phrase is the text: the only part of an answer to HEAD that containerd shows (net/http does not let
 // a handler choose it, so the connection is taken over). It needs HTTP/1.1.
-func refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+func refusePull(w http.ResponseWriter, r *http.Request, status int, text string) {
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' {
 			return ' '

@@ -23,8 +23,8 @@ type troubles struct {
 	listedAt time.Time
 }
 
-// note notes whether a place of a registry has answered; why is empty if one has.
-func (t *troubles) note(registry, why string, now time.Time) {
+// noteOutcome notes whether a place of a registry has answered; why is empty if one has.
+func (t *troubles) noteOutcome(registry, why string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failing == nil {
@@ -43,11 +43,11 @@ func (t *troubles) note(registry, why string, now time.Time) {
 		x.Last, x.Reason = now, why
 		t.failing[registry] = x
 	}
-	t.list(now)
+	t.writeList(now)
 }
 
-// list writes the list if it has other registries than before, or was written a while ago.
-func (t *troubles) list(now time.Time) {
+// writeList writes the list if it has other registries than before, or was written a while ago.
+func (t *troubles) writeList(now time.Time) {
 	var list []places.Trouble
 	var names []string
 	for _, x := range t.failing {

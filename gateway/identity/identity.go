@@ -41,10 +41,10 @@ type Folder interface {
 // and reports whether it did. After a renewal, the certificates before it are used and accepted until the next call: containerd reads its files with
 // each pull, and keeps them for the length of the pull.
 func Ensure(f Folder, address net.IP, now time.Time) (config *tls.Config, made bool, err error) {
-	if config, err = load(f, now.Add(renewal)); err == nil {
+	if config, err = loadConfig(f, now.Add(renewal)); err == nil {
 		return config, false, nil
 	}
-	last, ended := load(f, now)
+	last, ended := loadConfig(f, now)
 	before, _ := f.ReadFile(CA) // a damaged one is left out
 	ca, client, server, err := makeAll(address, now)
 	if err != nil {
@@ -53,12 +53,12 @@ func Ensure(f Folder, address net.IP, now time.Time) (config *tls.Config, made b
 	for _, file := range []struct {
 		name string
 		data []byte
-	}{{CA, append(ca, lasting(before, now)...)}, {Client, client}, {Server, server}} {
+	}{{CA, append(ca, lastingCA(before, now)...)}, {Client, client}, {Server, server}} {
 		if err := f.WriteFile(file.name, file.data); err != nil {
 			return nil, false, fmt.Errorf("writing %s: %w", file.name, err)
 		}
 	}
-	if config, err = load(f, now); err == nil && ended == nil {
+	if config, err = loadConfig(f, now); err == nil && ended == nil {
 		config.Certificates = last.Certificates
 	}
 	return config, true, err
@@ -66,8 +66,8 @@ func Ensure(f Folder, address net.IP, now time.Time) (config *tls.Config, made b
 
 var errEnding = errors.New("a certificate ends")
 
-// load reads the files, and returns an error unless all are of each other and last until a time.
-func load(f Folder, until time.Time) (*tls.Config, error) {
+// loadConfig reads the files, and returns an error unless all are of each other and last until a time.
+func loadConfig(f Folder, until time.Time) (*tls.Config, error) {
 	ca, err := f.ReadFile(CA)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", CA, err)
@@ -99,8 +99,8 @@ func load(f Folder, until time.Time) (*tls.Config, error) {
 	}, nil
 }
 
-// lasting returns the newest certificate of a file of CAs that has not ended, as PEM; nil for none.
-func lasting(data []byte, now time.Time) []byte {
+// lastingCA returns the newest certificate of a file of CAs that has not ended, as PEM; nil for none.
+func lastingCA(data []byte, now time.Time) []byte {
 	block, _ := pem.Decode(data)
 	if block == nil {
 		return nil

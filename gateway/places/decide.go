@@ -64,7 +64,7 @@ func (t Table) Decide(i Image) Decision {
 		return Decision{Skipped: []Skipped{{i.Name(), why}}}
 	}
 	var d Decision
-	own, scope := t.find(i.Name())
+	own, scope := t.findRegistry(i.Name())
 	use := Tags
 	if i.IsDigest() {
 		use = Digests
@@ -73,21 +73,21 @@ func (t Table) Decide(i Image) Decision {
 		if m.Use == use {
 			p := placeOf(m.Location + i.Name()[len(scope):])
 			p.Insecure, p.Auth = m.Insecure, t.authFor(p.Name())
-			d.add(t, p)
+			d.addPlace(t, p)
 		}
 	}
 	source := Place{Registry: i.Registry, Repository: i.Repository, Insecure: own.Insecure, Source: true}
-	d.add(t, source)
+	d.addPlace(t, source)
 	return d
 }
 
-// add appends a place unless its own entry blocks it: a mirror is looked up as any registry is.
-func (d *Decision) add(t Table, p Place) {
+// addPlace appends a place unless its own entry blocks it: a mirror is looked up as any registry is.
+func (d *Decision) addPlace(t Table, p Place) {
 	if p.Repository == "" {
 		d.Skipped = append(d.Skipped, Skipped{p.Registry, "the mirror has no name for it"})
 		return
 	}
-	if r, _ := t.find(p.Name()); r.Blocked {
+	if r, _ := t.findRegistry(p.Name()); r.Blocked {
 		d.Skipped = append(d.Skipped, Skipped{p.Name(), r.Scope + " must not be contacted" + by(r.Objects...)})
 		return
 	}
@@ -118,8 +118,8 @@ func (t Table) whyDenied(i Image) string {
 	return ""
 }
 
-// find returns the entry for a name, and the part of the name that its scope matches. Without an entry both are empty.
-func (t Table) find(name string) (r Registry, scope string) {
+// findRegistry returns the entry for a name, and the part of the name that its scope matches. Without an entry both are empty.
+func (t Table) findRegistry(name string) (r Registry, scope string) {
 	for _, x := range t.Registries {
 		if len(x.Scope) > len(r.Scope) && Covers(x.Scope, name) {
 			r = x

@@ -109,7 +109,7 @@ const (
 
 // Encode returns the content of the file, with the credentials in clear. What Decode would refuse is an error.
 func (t Table) Encode() ([]byte, error) {
-	if err := t.check(); err != nil {
+	if err := t.checkNames(); err != nil {
 		return nil, err
 	}
 	f := file{Schema: schema, Routed: t.Routed, Registries: t.Registries, Allowed: t.Allowed, Denied: t.Denied, Settings: t.Settings}
@@ -159,14 +159,14 @@ func Decode(data []byte) (Table, error) {
 	for _, c := range f.Credentials {
 		t.Credentials = append(t.Credentials, Credential{c.Key, bundle.NewSecret(c.Auth)})
 	}
-	return t, t.check()
+	return t, t.checkNames()
 }
 
 // location is host[:port][/path], with upper case in the host alone (github.com/openshift/api, config/v1, ImageMirror).
 var location = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 
-// check refuses a table that would lead a request elsewhere than to a registry.
-func (t Table) check() error {
+// checkNames refuses a table that would lead a request elsewhere than to a registry.
+func (t Table) checkNames() error {
 	for i, r := range t.Registries {
 		if !location.MatchString(strings.TrimPrefix(r.Scope, "*.")) {
 			return fmt.Errorf("%s: registries[%d].scope is no registry or part of one", what, i)

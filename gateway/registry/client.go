@@ -46,8 +46,8 @@ const hub, hubAPI = "docker.io", "registry-1.docker.io"
 // Do sends a request, and answers a challenge once. Redirects are followed. The caller closes the body. Errors have no credentials.
 func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	key := tokenKey{r.Place.Registry, r.Place.Repository, r.Auth}
-	authorization, known := c.tokens.get(key, c.Now())
-	response, err := c.send(ctx, r, authorization)
+	authorization, known := c.tokens.findToken(key, c.Now())
+	response, err := c.sendOnce(ctx, r, authorization)
 	if err != nil || response.StatusCode != http.StatusUnauthorized {
 		return response, err
 	}
@@ -56,29 +56,29 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	case demanded.scheme == "bearer":
 		t, err := c.fetchToken(ctx, r, demanded)
 		if err != nil {
-			discard(response)
+			discardBody(response)
 			return nil, err
 		}
-		c.tokens.put(key, t)
+		c.tokens.keepToken(key, t)
 		authorization = t.header
 	case demanded.scheme == "basic" && !r.Auth.IsZero() && !known:
 		authorization = bundle.NewSecret("Basic " + r.Auth.Reveal())
-		c.tokens.put(key, token{header: authorization, end: c.Now().Add(basicLife)})
+		c.tokens.keepToken(key, token{header: authorization, end: c.Now().Add(basicLife)})
 	default:
 		return response, nil
 	}
-	discard(response)
-	return c.send(ctx, r, authorization)
+	discardBody(response)
+	return c.sendOnce(ctx, r, authorization)
 }
 
-// discard reads the rest of a short answer, so that its connection can be used again.
-func discard(r *http.Response) {
+// discardBody reads the rest of a short answer, so that its connection can be used again.
+func discardBody(r *http.Response) {
 	_, _ = io.CopyN(io.Discard, r.Body, 4<<10)
 	_ = r.Body.Close()
 }
 
-// send sends a request with an Authorization header. An insecure registry is asked with TLS first, and without it if it has none.
-func (c *Client) send(ctx context.Context, r Request, authorization bundle.Secret) (*http.Response, error) {
+// sendOnce sends a request with an Authorization header. An insecure registry is asked with TLS first, and without it if it has none.
+func (c *Client) sendOnce(ctx context.Context, r Request, authorization bundle.Secret) (*http.Response, error) {
 	schemes := []string{"https"}
 	if r.Place.Insecure {
 		schemes = []string{"https", "http"}
@@ -119,13 +119,13 @@ func (c *Client) sendBy(ctx context.Context, scheme string, r Request, authoriza
 	if !authorization.IsZero() {
 		request.Header.Set("Authorization", authorization.Reveal())
 	}
-	return c.do(r.Place, request)
+	return c.sendRequest(r.Place, request)
 }
 
 const maxRedirects = 10
 
-// do sends a request by the transport of a place.
-func (c *Client) do(p places.Place, request *http.Request) (*http.Response, error) {
+// sendRequest sends a request by the transport of a place.
+func (c *Client) sendRequest(p places.Place, request *http.Request) (*http.Response, error) {
 	first, left := request.URL, false
 	client := http.Client{Transport: c.Verified, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
@@ -145,15 +145,15 @@ func (c *Client) do(p places.Place, request *http.Request) (*http.Response, erro
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, shorten(err)
+		return nil, withoutURL(err)
 	}
 	return response, nil
 }
 
-// shorten takes the URL off an error: that of a redirect can hold a signature with which anyone can read a layer.
-func shorten(err error) error {
+// withoutURL takes the URL off an error: that of a redirect can hold a signature with which anyone can read a layer.
+func withoutURL(err error) error {
 	if e := (*url.Error)(nil); errors.As(err, &e) {
-		return shorten(e.Err)
+		return withoutURL(e.Err)
 	}
 	return err
 }
@@ -196,7 +196,7 @@ func (c *Client) fetchToken(ctx context.Context, r Request, demanded challenge) 
 	}
 	at := r.Place
 	at.Insecure = at.Insecure && realm.Host == at.Registry // any certificate is accepted of the registry itself alone
-	response, err := c.do(at, request)
+	response, err := c.sendRequest(at, request)
 	if err != nil {
 		return token{}, fmt.Errorf("its token server %s: %w", realm.Host, err)
 	}
@@ -254,17 +254,17 @@ type tokens struct {
 	list *lru.Cache
 }
 
-func (t *tokens) cache() *lru.Cache {
+func (t *tokens) lazyList() *lru.Cache {
 	t.once.Do(func() { t.list = lru.New(maxTokens) })
 	return t.list
 }
 
-func (t *tokens) get(key tokenKey, now time.Time) (bundle.Secret, bool) {
-	v, ok := t.cache().Get(key)
+func (t *tokens) findToken(key tokenKey, now time.Time) (bundle.Secret, bool) {
+	v, ok := t.lazyList().Get(key)
 	if !ok || !now.Before(v.(token).end) {
 		return bundle.Secret{}, false
 	}
 	return v.(token).header, true
 }
 
-func (t *tokens) put(key tokenKey, v token) { t.cache().Add(key, v) }
+func (t *tokens) keepToken(key tokenKey, v token) { t.lazyList().Add(key, v) }

@@ -44,7 +44,7 @@ func Build(in Inputs, o Options) Result {
 	if o.PullSecretOnNodes {
 		r.KubeletCredentials, r.KubeletCauses = b.kubeletCredentials(r.Files)
 	}
-	r.Table = b.table(r.Files)
+	r.Table = b.gatewayTable(r.Files)
 	r.Findings = b.findings.Sorted()
 	return r
 }
@@ -107,7 +107,7 @@ func (b *builder) hostNamed(name string) *host {
 }
 
 func (b *builder) addWarning(why string, f bundle.Finding) {
-	if b.route(why) {
+	if b.routeAround(why) {
 		return
 	}
 	if b.at != "" && slices.Contains(remedied, why) {
@@ -118,7 +118,7 @@ func (b *builder) addWarning(why string, f bundle.Finding) {
 }
 
 func (b *builder) addInfo(why string, f bundle.Finding) {
-	if b.route(why) {
+	if b.routeAround(why) {
 		return
 	}
 	f.Severity, f.Reason = bundle.SeverityInfo, why

@@ -26,10 +26,10 @@ func (in Inputs) Places() places.Table {
 	chains = append(chains, e.addChains(Merge(tags), places.Tags)...)
 	blocked := onlyScopes(in.Scopes.Blocked)
 	for _, s := range blocked {
-		e.named(s)
+		e.entryNamed(s)
 	}
 	for _, s := range onlyScopes(in.Scopes.Insecure) {
-		e.named(s)
+		e.entryNamed(s)
 		e.markInsecure(s)
 	}
 	for _, s := range blocked {
@@ -95,8 +95,8 @@ func (b *builder) lookAt(s scope) {
 	}
 }
 
-// route sends the registry through the gateway if that remedies a finding, and reports whether it does.
-func (b *builder) route(why string) bool {
+// routeAround sends the registry through the gateway if that remedies a finding, and reports whether it does.
+func (b *builder) routeAround(why string) bool {
 	if !b.exact || b.at == "" || !slices.Contains(remedied, why) {
 		return false
 	}
@@ -134,8 +134,8 @@ func (b *builder) causesOf(name string) (refs []bundle.Ref) {
 	return refs
 }
 
-// table returns what the gateway decides by.
-func (b *builder) table(files []HostsFile) places.Table {
+// gatewayTable returns what the gateway decides by.
+func (b *builder) gatewayTable(files []HostsFile) places.Table {
 	var routed []string
 	for _, f := range files {
 		switch {
@@ -165,7 +165,7 @@ func servesMirror(list []places.Registry, key string) bool {
 // entries are those of registries.conf, in its order.
 type entries struct{ list []places.Registry }
 
-func (e *entries) named(scope string) *places.Registry {
+func (e *entries) entryNamed(scope string) *places.Registry {
 	i := slices.IndexFunc(e.list, func(r places.Registry) bool { return r.Scope == scope })
 	if i < 0 {
 		i = len(e.list)
@@ -176,7 +176,7 @@ func (e *entries) named(scope string) *places.Registry {
 
 func (e *entries) addChains(chains []Chain, use places.Use) []Chain {
 	for _, c := range chains {
-		r := e.named(c.Source)
+		r := e.entryNamed(c.Source)
 		r.Blocked = r.Blocked || c.Never
 		for _, m := range c.Mirrors {
 			if strings.HasPrefix(m, "*.") { // the source itself, between mirrors; it has no name there, so Linux nodes pull nothing at all
@@ -222,7 +222,7 @@ func (in Inputs) blockersOf(scope string) []string {
 
 // inheritMirrors gives the entries inside a source, which only Image/cluster names, its mirrors.
 func (e *entries) inheritMirrors(source string) {
-	from := *e.named(source)
+	from := *e.entryNamed(source)
 	for i := range e.list {
 		r := &e.list[i]
 		if r.Scope == source || len(r.Mirrors) > 0 || strings.HasPrefix(source, "*.") || !isNested(r.Scope, source) {
