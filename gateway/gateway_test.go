@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -372,5 +373,21 @@ func TestRegistriesWithoutAPlaceAreListed(t *testing.T) {
 	ask(404, 20*time.Minute)
 	if len(f.troubles) != 3 {
 		t.Errorf("an image that is nowhere: %+v", f.troubles)
+	}
+	f.login(t, "")
+	ask(503, time.Minute)
+	f.failing = errors.New("the file is open elsewhere")
+	ask(503, 20*time.Minute)
+	f.failing = nil
+	ask(503, time.Minute)
+	ask(503, time.Minute)
+	if len(f.troubles) != 5 || len(f.troubles[4]) != 1 {
+		t.Errorf("a list that could not be written: %+v", f.troubles)
+	}
+	mirror.fails = errors.New("malformed answer \x1b[31m\u202e" + strings.Repeat("x", 1<<16))
+	ask(0, 20*time.Minute)
+	last := f.troubles[len(f.troubles)-1][0].Reason
+	if !strings.Contains(last, "a.io/app: malformed answer  [31m xxx") || len(last) > 1<<10 {
+		t.Errorf("what a registry sent is listed as it came: %d bytes, %.200q", len(last), last)
 	}
 }

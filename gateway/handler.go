@@ -38,8 +38,9 @@ type Options struct {
 	Now     func() time.Time
 	// File has the table; zero if SetTable is called instead.
 	File File
-	// Trouble is called with the registries whose images have come from no place for places.TroubleAfter, when the list changes; nil if it is not used.
-	Trouble func([]places.Trouble)
+	// Trouble is called with the registries whose images have come from no place for places.TroubleAfter, when the list changes, and again after an error; nil
+	// if it is not used.
+	Trouble func([]places.Trouble) error
 	// Random fills a slice with random bytes, such as crypto/rand.Read.
 	Random func([]byte)
 }

@@ -16,7 +16,8 @@ type attempt struct {
 	text    string
 }
 
-// describe returns what all places said, for the event of the Pod.
+// describe returns what all places said, for the event of the Pod and the list of troubles. Part of it comes from registries: it is ASCII, of a bounded
+// length.
 func describe(t target, d places.Decision, tried []attempt) string {
 	var parts []string
 	for _, a := range tried {
@@ -25,22 +26,21 @@ func describe(t target, d places.Decision, tried []attempt) string {
 	for _, s := range d.Skipped {
 		parts = append(parts, s.Name+": not asked, "+s.Why)
 	}
-	return fmt.Sprintf("%s is at no place: %s", t.Image, strings.Join(parts, "; "))
+	text := strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return ' '
+		}
+		return c
+	}, fmt.Sprintf("%s is at no place: %s", t.Image, strings.Join(parts, "; ")))
+	return text[:min(len(text), maxReason)]
 }
 
 // maxReason is the length of the longest reason phrase in bytes.
 const maxReason = 1 << 10
 
-// refusePull ends a request with a status whose reason phrase is the text: the only part of an answer to HEAD that containerd shows (net/http does not let
+// refusePull ends a request with a status whose reason phrase is the text, without control characters: the only part of an answer to HEAD that containerd shows (net/http does not let
 // a handler choose it, so the connection is taken over). It needs HTTP/1.1.
 func refusePull(w http.ResponseWriter, r *http.Request, status int, text string) {
-	text = strings.Map(func(c rune) rune {
-		if c < ' ' || c > '~' {
-			return ' '
-		}
-		return c
-	}, text)
-	text = text[:min(len(text), maxReason)]
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
 		http.Error(w, text, status)

@@ -36,6 +36,9 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a := r.Header.Get("Authorization"); a != "" {
 		s.given = append(s.given, a)
 	}
+	if s.fails != nil {
+		return nil, s.fails
+	}
 	if r.URL.Scheme != "https" && !s.plain {
 		return nil, fmt.Errorf("connection refused")
 	}
@@ -93,6 +96,8 @@ type store struct {
 	// cut is after how many bytes of a body it breaks off, or stalls; negative for never.
 	cut    int
 	stalls bool
+	// fails ends every connection.
+	fails error
 	// asked are the requests, given the Authorization headers.
 	asked, given []string
 }
@@ -167,6 +172,8 @@ type fixture struct {
 	log   bytes.Buffer
 	// troubles are the lists of registries without a place, as they were written.
 	troubles [][]places.Trouble
+	// failing is how writing them fails.
+	failing error
 }
 
 func newFixture(t *testing.T, n network, table places.Table) *fixture {
@@ -177,7 +184,7 @@ func newFixture(t *testing.T, n network, table places.Table) *fixture {
 	f.Handler = gateway.New(gateway.Options{
 		Address: "127.0.0.1:9999", Now: now, Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 		Client:  &registry.Client{Verified: n, Insecure: n, Now: now},
-		Trouble: func(list []places.Trouble) { f.troubles = append(f.troubles, list) },
+		Trouble: func(list []places.Trouble) error { f.troubles = append(f.troubles, list); return f.failing },
 		Random:  func(b []byte) { count++; b[0] = count },
 	})
 	f.SetTable(table)

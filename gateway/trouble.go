@@ -14,8 +14,8 @@ const listEvery = 10 * time.Minute
 
 // troubles are the registries whose images come from no place. Its methods may be called at once.
 type troubles struct {
-	// write replaces the list; nil for none.
-	write func([]places.Trouble)
+	// write replaces the list; nil for none. A list that could not be written is written with the next outcome.
+	write func([]places.Trouble) error
 
 	mu       sync.Mutex
 	failing  map[string]places.Trouble
@@ -62,8 +62,7 @@ func (t *troubles) writeList(now time.Time) {
 	if slices.Equal(names, t.listed) && (len(names) == 0 || now.Sub(t.listedAt) < listEvery) {
 		return
 	}
-	t.listed, t.listedAt = names, now
-	if t.write != nil {
-		t.write(list)
+	if t.write == nil || t.write(list) == nil {
+		t.listed, t.listedAt = names, now
 	}
 }

@@ -80,7 +80,7 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	client.Verified, client.Insecure = verified, insecure
 	address := listener.Addr().String()
 	state := folder(f.state)
-	listTroubles := func(list []places.Trouble) {
+	listTroubles := func(list []places.Trouble) error {
 		data, err := places.EncodeTroubles(list)
 		if err == nil {
 			err = state.WriteFile(bundle.Base(places.TroubleFile), data)
@@ -88,8 +88,9 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 		if err != nil {
 			log.Error("registries that cannot be pulled from are not listed", "error", err)
 		}
+		return err
 	}
-	listTroubles(nil) // what an earlier process listed may be over
+	_ = listTroubles(nil) // what an earlier process listed may be over; the node agent forgets it an hour later
 	log.Info("started", "version", a.version, "address", address)
 	err = gateway.Server{
 		Handler: gateway.New(gateway.Options{
@@ -128,8 +129,9 @@ func (f folder) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(string(f), name))
 }
 
-// WriteFile replaces a file. On Windows the new one has the access list of its folder, and replacing fails while containerd reads the old one
-// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew, FILE_SHARE_DELETE): the gateway tries again.
+// WriteFile replaces a file. On Windows the new one has the access list of its folder (learn.microsoft.com/windows/win32/secauthz/ace-inheritance-rules),
+// and replacing fails while containerd or the node agent reads the old one (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew,
+// FILE_SHARE_DELETE): Server tries again when it looks at the certificates next, Handler with the next pull.
 func (f folder) WriteFile(name string, data []byte) error {
 	path := filepath.Join(string(f), name)
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {

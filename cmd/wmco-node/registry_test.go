@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	certs "wmco/gateway/identity"
 	"wmco/gateway/places"
@@ -32,21 +32,28 @@ func blockedTable(t *testing.T, path, object string) {
 func TestTheGatewayServesItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := registryFlags{places: filepath.Join(dir, "places.json"), state: filepath.Join(dir, "state"), listen: "127.0.0.1:0", logFile: filepath.Join(dir, "log")}
+	f := registryFlags{places: filepath.Join(dir, "places.json"), state: filepath.Join(dir, "state"), listen: "127.0.0.1:0"}
 	blockedTable(t, f.places, "Image/first")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&app{stderr: io.Discard, clock: clock{}}).serveRegistry(ctx, f) }()
-	address := ""
-	for end := time.Now().Add(5 * time.Minute); address == ""; time.Sleep(time.Millisecond) {
-		log, _ := os.ReadFile(f.logFile)
-		if m := regexp.MustCompile(`msg=started .*address=(\S+)`).FindSubmatch(log); m != nil {
-			address = string(m[1])
+	log, stderr := io.Pipe()
+	go func() {
+		ended <- (&app{stderr: stderr, clock: clock{}}).serveRegistry(ctx, f)
+		_ = stderr.Close()
+	}()
+	lines := bufio.NewScanner(log)
+	awaitLine := func(pattern string) string {
+		for lines.Scan() {
+			if m := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); m != nil {
+				return m[1]
+			}
 		}
-		if time.Now().After(end) {
-			t.Fatalf("it does not start:\n%s", log)
-		}
+		t.Fatalf("it ends without %s: %v", pattern, <-ended)
+		return ""
 	}
+	address := awaitLine(`msg=started .*address=(\S+)`)
+	awaitLine(`certificates were (made)`)
+	go func() { _, _ = io.Copy(io.Discard, log) }()
 	for _, object := range []string{"Image/first", "Image/second", "Image/the-third-is-longer"} {
 		blockedTable(t, f.places, object)
 		if status := askGateway(t, address, f.state); !strings.Contains(status, "403 registry.invalid/a:1 is at no place: registry.invalid/a: not asked, registry.invalid must not be contacted ("+object+")") {
@@ -59,26 +66,24 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	}
 	cancel()
 	must(t, <-ended)
+	f.logFile = filepath.Join(dir, "log")
+	must(t, (&app{stderr: io.Discard, clock: clock{}}).serveRegistry(ctx, f)) // it has to stop
+	if text, err := os.ReadFile(f.logFile); err != nil || !strings.Contains(string(text), "msg=stopped") {
+		t.Errorf("%v: %s", err, text)
+	}
 }
 
 // askGateway asks for an image as containerd does, and returns the status line.
 func askGateway(t *testing.T, address, folder string) string {
 	t.Helper()
-	var pool *x509.CertPool
-	var pair tls.Certificate
-	for end := time.Now().Add(5 * time.Minute); pool == nil; time.Sleep(time.Millisecond) { // it makes the certificates after its first line
-		ca, err := os.ReadFile(filepath.Join(folder, certs.CA))
-		own, err2 := os.ReadFile(filepath.Join(folder, certs.Client))
-		if err == nil && err2 == nil {
-			if pair, err = tls.X509KeyPair(own, own); err == nil {
-				pool = x509.NewCertPool()
-				pool.AppendCertsFromPEM(ca)
-			}
-		}
-		if time.Now().After(end) {
-			t.Fatal("it makes no certificates")
-		}
-	}
+	ca, err := os.ReadFile(filepath.Join(folder, certs.CA))
+	must(t, err)
+	own, err := os.ReadFile(filepath.Join(folder, certs.Client))
+	must(t, err)
+	pair, err := tls.X509KeyPair(own, own)
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	token := ""
