@@ -61,7 +61,7 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	w.machine("healthy", "192.0.2.29")
 	entries := w.instances("win.example.com", "192.0.2.22", "twin.example.com", "192.0.2.23", "192.0.2.24", "192.0.2.25", "192.0.2.26", "192.0.2.27", "192.0.2.29")
 	entries.Data["192.0.2.28"] = "password=none"
-	entries.Data["nobody.example.com"] = "username=Administrator"
+	entries.Data["missing.example.com"] = "username=Administrator"
 	must(t, w.Update(t.Context(), entries))
 	stop := w.operate()
 
@@ -77,7 +77,7 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	w.awaitEvent(fails, about, "192.0.2.26", "NodeNameTaken", "a Node of linux", "fix: ")
 	w.awaitEvent(fails, about, "twin.example.com", "InstanceTaken", "192.0.2.22", "fix: remove the entry")
 	w.awaitEvent(fails, about, "192.0.2.28", "username=<name>")
-	w.awaitEvent(fails, about, "nobody.example.com", "cannot be resolved", "fix: ")
+	w.awaitEvent(fails, about, "missing.example.com", "cannot be resolved", "fix: ")
 	changed := w.awaitEvent(fails, about, "192.0.2.24", "HostKeyChanged", "fix: ")
 
 	// Each is fixed as in its message.

@@ -61,7 +61,7 @@ func (w *world) acts() []act {
 		{"pause and resume", 1, false, always(w.pauseNodes)},
 		{"all paused and resumed", 1, false, always(w.pauseAll)},
 		{"mirror sets deleted", 1, false, always(w.deleteMirrors)},
-		{"annotation put back", 2, true, w.toEach(2, w.isOrdinary, w.putBack)},
+		{"annotation restored", 2, true, w.toEach(2, w.isOrdinary, w.restoreAnnotation)},
 		{"annotation forged", 1, true, w.toEach(1, w.isOrdinary, w.forge)},
 		{"a newer operator has written", 1, true, w.toEach(1, w.isOrdinary, w.writeNewer)},
 		{"a stranger among the nodes", 1, true, always(w.addStranger)},

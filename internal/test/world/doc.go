@@ -1,7 +1,7 @@
 // Package world is a whole cluster with its Windows nodes in one process and in virtual time: days of a fleet in seconds.
 //
 //	seed --> steps, each an act: changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days, hosts that
-//	         do not work, annotations that are put back or forged, operators that are killed, replaced or two, bad days of the API server, etcd
+//	         do not work, annotations that are restored or forged, operators that are killed, replaced or two, bad days of the API server, etcd
 //	         that is restored, clocks that are set
 //	                |
 //	         operator (controller.Run) --each write is judged (writes_test.go)--> package api, an API server in memory <--> node agents (light nodes)

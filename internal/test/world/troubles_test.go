@@ -99,14 +99,14 @@ func (w *world) leaveInBoot(t *testing.T) {
 	w.calm(t)
 }
 
-// putBack writes what a node was told of at the last rest, as a backup does.
-func (w *world) putBack(t testing.TB, m *machine) {
+// restoreAnnotation writes the annotation that a node had at the last rest, as a backup does.
+func (w *world) restoreAnnotation(t testing.TB, m *machine) {
 	if text := w.earlier[m.name]; text != "" {
 		w.tellNode(t, m, text)
 	}
 }
 
-// forge permits a node everything, in an annotation that nobody has signed.
+// forge permits a node everything, in an annotation without a signature.
 func (w *world) forge(t testing.TB, m *machine) {
 	d, err := published.DecodeDesired(w.observer.Snapshot()[m.name].Annotations[published.DesiredAnnotation])
 	if err != nil {

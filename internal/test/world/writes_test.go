@@ -181,7 +181,7 @@ func patchedNode(n corev1.Node, patch []byte) corev1.Node {
 	return after
 }
 
-// lease is the Lease of the operators. One that cannot be read is nobody's.
+// lease is the Lease of the operators. One that cannot be read has no holder.
 func (w *world) lease() coordinationv1.LeaseSpec {
 	var l coordinationv1.Lease
 	_ = w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.OperatorName}, &l) // as said
