@@ -16,64 +16,66 @@ import (
 // mostHints is how many nodes the message of a hint names.
 const mostHints = 3
 
-// hostNetworksStable lists the nodes on which the Host Network Service crashes more often than the node agent restarts
-// kube-proxy.
-func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
-	c := metav1.Condition{Type: status.HostNetworksStable, Status: metav1.ConditionTrue, Reason: status.ReasonStable,
-		Message: "no Host Network Service is known to crash again and again"}
-	unstable := namesOf(nodes, func(r published.Report) bool { return r.NetworkUnstable })
-	if len(unstable) == 0 {
-		return c
-	}
-	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnstable
-	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes repeatedly: " +
-		bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
-		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or run " +
-		"wmco reboot NAME)")
-	return c
+// hint is a condition that the reports of nodes decide.
+type hint struct {
+	// kind is its type, good its reason where no node reports anything, with the message, bad its reason otherwise.
+	kind, good, bad string
+	message         string
+	// begin is what it says before the names of nodes, fix what to do.
+	begin, fix string
+	// find returns what a node reports. It reports false for nothing.
+	find func(published.Report) (string, bool)
 }
 
-// namesOf returns the names of the nodes with such a report, sorted.
-func namesOf(nodes map[string]windowsnode.Node, has func(published.Report) bool) []string {
+func textOf(text string) (string, bool) { return text, text != "" }
+
+// hostNetworksStable is about nodes on which the Host Network Service crashes more often than the node agent restarts kube-proxy.
+var hostNetworksStable = hint{
+	kind: status.HostNetworksStable, good: status.ReasonStable, bad: status.ReasonUnstable,
+	message: "no Host Network Service is known to crash again and again",
+	begin:   "Services may fail on nodes whose Host Network Service crashes repeatedly",
+	fix:     "look for its crashes in the event log of Windows, install the updates of Windows, or run wmco reboot NAME",
+	find:    func(r published.Report) (string, bool) { return "", r.NetworkUnstable },
+}
+
+// sshServersRun is about nodes on which the OpenSSH server does not run although the node agent has tried to start it.
+var sshServersRun = hint{
+	kind: status.SSHServersRun, good: status.ReasonSSHRuns, bad: status.ReasonSSHStopped,
+	message: "no OpenSSH server of a node is known to be stopped",
+	begin:   "the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH server does not run",
+	fix:     "see docs/runbooks/WindowsSSHServerStopped.md",
+	find:    func(r published.Report) (string, bool) { return textOf(r.SSHStopped) },
+}
+
+// imagesReachable is about nodes whose image gateway gets images of a registry from no place.
+var imagesReachable = hint{
+	kind: status.ImagesReachable, good: status.ReasonReachable, bad: status.ReasonUnreachable,
+	message: "no image gateway of a node is known to miss all places of a registry",
+	begin:   "no mirror or registry answers the image gateway of nodes",
+	fix:     "see docs/runbooks/WindowsImagesUnreachable.md",
+	find:    func(r published.Report) (string, bool) { return textOf(r.ImagesUnreachable) },
+}
+
+// condition lists the nodes that report something, with what the first of them reports.
+func (h hint) condition(nodes map[string]windowsnode.Node) metav1.Condition {
 	var names []string
 	for name, n := range nodes {
-		if has(n.Report) {
+		if _, has := h.find(n.Report); has {
 			names = append(names, name)
 		}
 	}
+	if len(names) == 0 {
+		return metav1.Condition{Type: h.kind, Status: metav1.ConditionTrue, Reason: h.good, Message: h.message}
+	}
 	slices.Sort(names)
-	return names
-}
-
-// sshServersRun lists the nodes on which the OpenSSH server does not run although the node agent has tried to start it.
-func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
-	c := metav1.Condition{Type: status.SSHServersRun, Status: metav1.ConditionTrue, Reason: status.ReasonSSHRuns,
-		Message: "no OpenSSH server of a node is known to be stopped"}
-	stopped := namesOf(nodes, func(r published.Report) bool { return r.SSHStopped != "" })
-	if len(stopped) == 0 {
-		return c
+	fix := "fix: " + h.fix
+	if text, _ := h.find(nodes[names[0]].Report); text != "" {
+		fix = names[0] + ": " + text + "; " + fix
 	}
-	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonSSHStopped
-	c.Message = published.Shorten("the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH " +
-		"server does not run: " + bundle.JoinFirst(stopped, mostHints, ", ", moreNodes) +
-		" (" + stopped[0] + ": " + nodes[stopped[0]].Report.SSHStopped +
-		"; fix: see docs/runbooks/WindowsSSHServerStopped.md)")
-	return c
-}
-
-// imagesReachable lists the nodes whose image gateway gets images of a registry from no place.
-func imagesReachable(nodes map[string]windowsnode.Node) metav1.Condition {
-	c := metav1.Condition{Type: status.ImagesReachable, Status: metav1.ConditionTrue, Reason: status.ReasonReachable,
-		Message: "no image gateway of a node is known to miss all places of a registry"}
-	missing := namesOf(nodes, func(r published.Report) bool { return r.ImagesUnreachable != "" })
-	if len(missing) == 0 {
-		return c
+	return metav1.Condition{
+		Type: h.kind, Status: metav1.ConditionFalse, Reason: h.bad,
+		Message: published.Shorten(fmt.Sprintf("%s: %s (%s)", h.begin, bundle.JoinFirst(names, mostHints, ", ", moreNodes), fix)),
 	}
-	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnreachable
-	c.Message = published.Shorten("no mirror or registry answers the image gateway of nodes: " +
-		bundle.JoinFirst(missing, mostHints, ", ", moreNodes) + " (" + missing[0] + ": " +
-		nodes[missing[0]].Report.ImagesUnreachable + "; fix: see docs/runbooks/WindowsImagesUnreachable.md)")
-	return c
 }
 
 // windowsRebooted lists the nodes that Windows waits to boot, unless the settings ask to ignore it.
