@@ -188,8 +188,8 @@ func (f *Fleet) renewPullCredentials(stage bundle.Stage, old, now bundle.File) (
 func (f *Fleet) renewPlaces(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
 	has, err := places.Decode(old.Content.Data)
 	wanted, err2 := places.Decode(now.Content.Data)
-	if errors.Join(err, err2) != nil { // it is of another release
-		return old, false, nil
+	if errors.Join(err, err2) != nil {
+		return old, false, nil //nolint:nilerr // it is of another release
 	}
 	changed := false
 	for i, c := range has.Credentials {

@@ -106,7 +106,7 @@ func (t *statusReporter) reportOutcome(ctx context.Context, o outcome) (time.Dur
 	s := status.Status{
 		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering),
 			inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering)),
-			hostNetworksStable.condition(nodes), sshServersRun.condition(nodes), imagesReachable.condition(nodes), windowsRebooted(nodes, o.windowsReboots)),
+			hostNetworksStable().condition(nodes), sshServersRun().condition(nodes), imagesReachable().condition(nodes), windowsRebooted(nodes, o.windowsReboots)),
 		Nodes: counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
 	if o.keys != nil {

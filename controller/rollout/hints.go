@@ -30,30 +30,36 @@ type hint struct {
 func textOf(text string) (string, bool) { return text, text != "" }
 
 // hostNetworksStable is about nodes on which the Host Network Service crashes more often than the node agent restarts kube-proxy.
-var hostNetworksStable = hint{
-	kind: status.HostNetworksStable, good: status.ReasonStable, bad: status.ReasonUnstable,
-	message: "no Host Network Service is known to crash again and again",
-	begin:   "Services may fail on nodes whose Host Network Service crashes repeatedly",
-	fix:     "look for its crashes in the event log of Windows, install the updates of Windows, or run wmco reboot NAME",
-	find:    func(r published.Report) (string, bool) { return "", r.NetworkUnstable },
+func hostNetworksStable() hint {
+	return hint{
+		kind: status.HostNetworksStable, good: status.ReasonStable, bad: status.ReasonUnstable,
+		message: "no Host Network Service is known to crash again and again",
+		begin:   "Services may fail on nodes whose Host Network Service crashes repeatedly",
+		fix:     "look for its crashes in the event log of Windows, install the updates of Windows, or run wmco reboot NAME",
+		find:    func(r published.Report) (string, bool) { return "", r.NetworkUnstable },
+	}
 }
 
 // sshServersRun is about nodes on which the OpenSSH server does not run although the node agent has tried to start it.
-var sshServersRun = hint{
-	kind: status.SSHServersRun, good: status.ReasonSSHRuns, bad: status.ReasonSSHStopped,
-	message: "no OpenSSH server of a node is known to be stopped",
-	begin:   "the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH server does not run",
-	fix:     "see docs/runbooks/WindowsSSHServerStopped.md",
-	find:    func(r published.Report) (string, bool) { return textOf(r.SSHStopped) },
+func sshServersRun() hint {
+	return hint{
+		kind: status.SSHServersRun, good: status.ReasonSSHRuns, bad: status.ReasonSSHStopped,
+		message: "no OpenSSH server of a node is known to be stopped",
+		begin:   "the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH server does not run",
+		fix:     "see docs/runbooks/WindowsSSHServerStopped.md",
+		find:    func(r published.Report) (string, bool) { return textOf(r.SSHStopped) },
+	}
 }
 
 // imagesReachable is about nodes whose image gateway gets images of a registry from no place.
-var imagesReachable = hint{
-	kind: status.ImagesReachable, good: status.ReasonReachable, bad: status.ReasonUnreachable,
-	message: "no image gateway of a node is known to miss all places of a registry",
-	begin:   "no mirror or registry answers the image gateway of nodes",
-	fix:     "see docs/runbooks/WindowsImagesUnreachable.md",
-	find:    func(r published.Report) (string, bool) { return textOf(r.ImagesUnreachable) },
+func imagesReachable() hint {
+	return hint{
+		kind: status.ImagesReachable, good: status.ReasonReachable, bad: status.ReasonUnreachable,
+		message: "no image gateway of a node is known to miss all places of a registry",
+		begin:   "no mirror or registry answers the image gateway of nodes",
+		fix:     "see docs/runbooks/WindowsImagesUnreachable.md",
+		find:    func(r published.Report) (string, bool) { return textOf(r.ImagesUnreachable) },
+	}
 }
 
 // condition lists the nodes that report something, with what the first of them reports.

@@ -44,33 +44,33 @@ func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
 
 func TestNodesWhoseSSHServerIsStoppedAreNamed(t *testing.T) {
 	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{}), "win-b": reportingNode(published.Report{})}
-	if c := sshServersRun.condition(nodes); c.Type != status.SSHServersRun || c.Status != metav1.ConditionTrue {
+	if c := sshServersRun().condition(nodes); c.Type != status.SSHServersRun || c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{SSHStopped: "it is disabled"})
-	if c := sshServersRun.condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b (win-b: it is disabled; fix: ") {
+	if c := sshServersRun().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b (win-b: it is disabled; fix: ") {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestNodesThatCannotPullAreNamed(t *testing.T) {
 	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{}), "win-b": reportingNode(published.Report{})}
-	if c := imagesReachable.condition(nodes); c.Type != status.ImagesReachable || c.Status != metav1.ConditionTrue {
+	if c := imagesReachable().condition(nodes); c.Type != status.ImagesReachable || c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{ImagesUnreachable: "quay.io since 2026-01-02T03:04:05Z (a.io: 503)"})
-	if c := imagesReachable.condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnreachable || !strings.Contains(c.Message, ": win-b (win-b: quay.io since 2026-01-02T03:04:05Z (a.io: 503); fix: ") {
+	if c := imagesReachable().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnreachable || !strings.Contains(c.Message, ": win-b (win-b: quay.io since 2026-01-02T03:04:05Z (a.io: 503); fix: ") {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
 	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{NetworkRestarts: 3}), "win-b": reportingNode(published.Report{})}
-	if c := hostNetworksStable.condition(nodes); c.Type != status.HostNetworksStable || c.Status != metav1.ConditionTrue {
+	if c := hostNetworksStable().condition(nodes); c.Type != status.HostNetworksStable || c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{NetworkRestarts: 3, NetworkUnstable: true})
-	if c := hostNetworksStable.condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "crashes repeatedly: win-b (fix: ") {
+	if c := hostNetworksStable().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "crashes repeatedly: win-b (fix: ") {
 		t.Errorf("%+v", c)
 	}
 }

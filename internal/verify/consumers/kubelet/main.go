@@ -26,7 +26,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 4 {
-		return errors.New("usage: kubelet ROOT-DIR CREDENTIAL-PROVIDER-CONFIG CREDENTIAL-PROVIDER-BIN-DIR IMAGE...")
+		return errors.New("usage: kubelet ROOT-DIR CREDENTIAL-PROVIDER-CONFIG CREDENTIAL-PROVIDER-BIN-DIR IMAGES")
 	}
 	credentialprovider.SetPreferredDockercfgPath(args[0])
 	if err := plugin.RegisterCredentialProviderPlugins(args[1], args[2], nil, nil); err != nil {
