@@ -32,7 +32,9 @@ type operator struct {
 	cancel  context.CancelFunc
 	network *faults.Network
 	dead    atomic.Bool
-	ended   chan struct{}
+	// disturbed reports whether it has had a bad day.
+	disturbed atomic.Bool
+	ended     chan struct{}
 	// err is why it ended by itself.
 	err  error
 	kept [][]byte
@@ -66,16 +68,26 @@ func (w *world) live() {
 	w.operator = w.startOperator(true, 0)
 }
 
-// revive starts an operator that has ended, as Kubernetes does. It may end where it lost its Lease.
+// revive starts an operator that has ended, as Kubernetes does.
 func (w *world) revive() {
 	if !isClosed(w.operator.ended) {
 		return
 	}
-	if err := w.operator.err; err == nil || !strings.Contains(err.Error(), "leader election lost") && !errors.Is(err, leader.ErrNotLeading) {
-		w.observer.Violate(ruleEnds, "%v: %s", err, w.operator.lastLine())
+	if !w.operator.mayEnd() {
+		w.observer.Violate(ruleEnds, "%v: %s", w.operator.err, w.operator.lastLine())
 	}
 	w.tell("the operator starts again: %v", w.operator.err)
 	w.live()
+}
+
+// mayEnd reports whether an operator that has ended lost its Lease, or never had it and could not read what it needs to start.
+func (o *operator) mayEnd() bool {
+	if o.err == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Contains(o.err.Error(), "leader election lost") || errors.Is(o.err, leader.ErrNotLeading) || o.identity == "" && o.disturbed.Load()
 }
 
 // lease is as that of the operator, which is renewed twice as often.

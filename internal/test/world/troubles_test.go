@@ -156,7 +156,9 @@ func (w *world) replaceSecret(t *testing.T) {
 	w.try(t, "the end of a Secret", func() error { return client.IgnoreNotFound(w.Delete(w.ctx, &s)) })
 	if w.random.IntN(2) == 0 {
 		s.ResourceVersion, s.UID, s.Data = "", "", map[string][]byte{published.SecretKey: []byte("something else")}
-		_ = w.Create(w.ctx, &s) // the operator may have been faster
+		if w.Create(w.ctx, &s) == nil { // the operator may have been faster
+			w.foreign[s.UID] = true
+		}
 	}
 }
 
@@ -283,6 +285,7 @@ func (w *world) restoreEtcd(t *testing.T) {
 
 func (w *world) badDay(fault faults.Fault) {
 	w.observer.Disturb()
+	w.operator.disturbed.Store(true)
 	w.operator.network.Set(fault)
 	pause(w.ctx, time.Duration(2+w.random.IntN(60))*time.Second)
 	w.operator.network.Set(faults.None)

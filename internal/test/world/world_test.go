@@ -86,6 +86,8 @@ type world struct {
 	// passwords is how many there were, cordoned is the node that an administrator has cordoned.
 	passwords int
 	cordoned  string
+	// foreign are the Secrets that a person has put in the place of parts of layers, by their UIDs.
+	foreign map[types.UID]bool
 	// earlier is what nodes were told of at the last rest.
 	earlier map[string]string
 	// changes and faults are how often each happened.
@@ -124,7 +126,7 @@ func newWorld(t testing.TB, o options) *world {
 	must(t, err)
 	return &world{
 		Client: c, options: o, ctx: ctx, cancel: cancel, server: server, admin: admin, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
-		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(),
+		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(), foreign: map[types.UID]bool{},
 		trail: trail{nodes: map[types.UID]*told{}, proved: map[bundle.Digest]map[string]bool{}, unwanted: map[string]time.Time{}},
 	}
 }

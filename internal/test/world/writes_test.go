@@ -209,7 +209,8 @@ func (w *world) judgeLease(o *operator, before coordinationv1.LeaseSpec) {
 		o.identity, o.renewed = now, time.Now()
 	}
 	if holder := holderOf(before); !hasEnded(before) && holder != o.identity {
-		w.observer.Violate(ruleRelease, "it was of %s, who renewed it %s ago", holder, time.Since(before.RenewTime.Time).Round(time.Second))
+		w.observer.Violate(ruleRelease, "%s has written %q after %s: it was of %s, who renewed it %s ago",
+			o.identity, now, time.Since(w.begun).Round(time.Second), holder, time.Since(before.RenewTime.Time).Round(time.Second))
 	}
 }
 
@@ -433,8 +434,8 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 			}
 		case r.Desired == d.Bundle && r.Applied == d.Bundle && (s.Turn.Bundle != d.Bundle || !s.Turn.Canary || !s.Turn.Confirmed.IsZero()):
 			proved[n.Name] = true
-		case paused || !observer.IsReady(n) || n.Spec.Unschedulable && !observer.IsCordonedByUs(n) || r.WaitsForRoom() || r.BlamesHost() || !s.Postponed.IsZero():
-			// another node is the canary
+		case r.Applied == "" || paused || !observer.IsReady(n) || n.Spec.Unschedulable && !observer.IsCordonedByUs(n) || r.WaitsForRoom() || r.BlamesHost() || !s.Postponed.IsZero():
+			// it joins, or another node is the canary
 		default:
 			unproved = append(unproved, n.Name)
 		}
