@@ -32,8 +32,9 @@ type nodeMemory struct {
 	// signed are the bundles that the node was told of: the signed one in its annotation, and the one before it while
 	// the agent still reports it.
 	signed []published.Desired
-	// newest is the counter of the newest that its annotation has had.
-	newest published.Counter
+	// newest is the counter of the newest that its annotation has had. Outdated reports whether an earlier one was put back.
+	newest   published.Counter
+	outdated bool
 	// watch is for how long the Node's state has lasted; it was observed last at observed, a time of the monotonic
 	// clock.
 	watch    plan.Watch
@@ -72,7 +73,8 @@ func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 // is no evidence.
 func (m *nodeMemory) noteSigned(node windowsnode.Node, on published.Desired, has published.Report) bool {
 	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(node.Annotations[published.DesiredAnnotation])) && m.text != has.Refused
-	if on.Bundle != "" && (refused || on.Counter().Compare(m.newest) < 0) {
+	m.outdated = on.Bundle != "" && (refused || on.Counter().Compare(m.newest) < 0)
+	if m.outdated {
 		return false
 	}
 	m.signed = slices.DeleteFunc(m.signed, func(d published.Desired) bool {

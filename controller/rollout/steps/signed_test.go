@@ -117,9 +117,33 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 	if n, _ := e.seen(t, nodeThatSays(t, text, sent), has, nil); n.Published != "" {
 		t.Error("what the agent refuses counts")
 	}
+	refused := nodeThatSays(t, text, sent)
+	after, publish := refused.DeepCopy(), plan.Step{Node: "win-1", Action: plan.ActionPublish, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
+	if err := publish.EditNode(after, e.sourceOfStep(nodeStep{Step: publish, node: windowsnode.Decode(refused), wanted: &has})); err != nil || after.Annotations[published.DesiredAnnotation] == text {
+		t.Errorf("what the agent refuses is not signed anew because it says what is wanted: %v", err)
+	}
 	e.memory.ofNode("win-1").text = bundle.Of([]byte(text))
 	if n, _ := e.seen(t, nodeThatSays(t, text, sent), has, nil); n.Published != has.Bundle {
 		t.Error("what this process has written is written again and again")
+	}
+}
+
+// TestAStepThatKeepsTheAnnotationHasNotWrittenIt: the agent may refuse it, and then it is signed anew.
+func TestAStepThatKeepsTheAnnotationHasNotWrittenIt(t *testing.T) {
+	p := newPlane(t)
+	has := rendered(t, "has", bundle.ImpactRestart)
+	p.node("win-kept", has)
+	keep := plan.Step{Node: "win-kept", Action: plan.ActionPublish, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
+	if did := p.do(keep, p.now("win-kept"), has); did.err != nil || p.memory.ofNode("win-kept").text == "" {
+		t.Fatalf("%v", did.err)
+	}
+	p.memory = memory{} // the operator starts again
+	before := p.now("win-kept")
+	keep.State.Failed = has.Bundle
+	did := p.do(keep, before, has)
+	after := p.now("win-kept")
+	if did.err != nil || !did.written || after.Annotations[published.DesiredAnnotation] != before.Annotations[published.DesiredAnnotation] || p.memory.ofNode("win-kept").text != "" {
+		t.Errorf("%v, written %t: %s", did.err, did.written, p.memory.ofNode("win-kept").text)
 	}
 }
 

@@ -121,8 +121,8 @@ func (e *Executor) makeStep(ctx context.Context, s nodeStep) (bool, error) {
 		decoded := windowsnode.DecodeAfter(node, after)
 		m := e.memory.ofNode(s.Node)
 		m.written = &decoded
-		if s.Bundle != "" {
-			m.text = bundle.Of([]byte(after.Annotations[published.DesiredAnnotation]))
+		if text := after.Annotations[published.DesiredAnnotation]; text != node.Annotations[published.DesiredAnnotation] {
+			m.text = bundle.Of([]byte(text))
 		}
 		e.recordStep(s.Step, node, from.Wanted.Bundle)
 	}
@@ -201,8 +201,8 @@ func needsEmptyNode(s plan.Step) bool {
 func (e *Executor) sourceOfStep(s nodeStep) plan.Source {
 	id := s.node.ID()
 	signed, err := e.Notary.OpenDesired(id, s.node.Annotations[published.DesiredAnnotation])
-	if err != nil {
-		signed = published.Desired{} // the annotation is not signed by this operator
+	if err != nil || e.memory.ofNode(s.Node).outdated {
+		signed = published.Desired{} // it is not signed by this operator, or is signed anew even if it says the same
 	}
 	from := plan.Source{Signed: signed, Sign: func(d published.Desired) (string, error) {
 		d.PermitFor = 0
