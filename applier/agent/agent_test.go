@@ -583,6 +583,10 @@ func TestAServiceThatEndsByItself(t *testing.T) {
 		crash()
 		w.turn()
 	}
+	w.publish(bundle.ImpactDrain) // the permission for the same bundle changes
+	if got := w.turn(); !slices.Equal(got.Crashed, []string{"kubelet"}) {
+		t.Errorf("with another permission: crashed %q", got.Crashed)
+	}
 	w.restart() // another process knows it from the report
 	for range 2 {
 		if got := w.turn(); got.State != published.StateApplied || !slices.Equal(got.Crashed, []string{"kubelet"}) {

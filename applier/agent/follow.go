@@ -24,15 +24,10 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 	f := &a.follower
 	asked := n.Retry != f.report.Retry
 	if f.text != n.Desired || !f.accepted {
-		var crashed []string
-		var cause published.Cause
-		var fault published.Fault
-		var log bundle.LogTail
 		if f.text == "" {
 			asked = f.recallReport(n.Report, n.Retry)
-			crashed, cause, fault, log = f.report.Crashed, f.report.Cause, f.report.Fault, f.report.Log
 		}
-		about := f.report.Desired
+		before := f.report
 		next := follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers, Retry: n.Retry}}
 		if f.text == n.Desired {
 			next.since, next.tried = f.since, f.tried
@@ -53,13 +48,17 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 		}
 		a.refused = ""
 		f.accepted, f.desired, f.report.Desired, f.unfinished = true, desired, desired.Bundle, a.isUnfinished(n, desired.Bundle)
-		if about == desired.Bundle && !asked {
-			f.report.Crashed = crashed
+		if before.Desired != desired.Bundle || asked {
+			before = published.Report{}
 		}
+		f.report.Crashed = before.Crashed
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.noteEnd(published.StateRolledBack, why)
-			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
-			f.report.Log = a.undone.logOr(log, desired.Bundle)
+			if before.State != published.StateRolledBack {
+				before.Fault, before.Log = "", bundle.LogTail{}
+			}
+			f.report.Cause, f.report.Fault = cmp.Or(before.Cause, published.CauseInterrupted), cmp.Or(before.Fault, a.undone.fault)
+			f.report.Log = a.undone.logOr(before.Log, desired.Bundle)
 			a.reportRollback(ctx, desired.Bundle, why)
 			return nil
 		}

@@ -146,11 +146,6 @@ func (f *follower) recallReport(text, retry string) bool {
 	if err != nil {
 		return retry != ""
 	}
-	f.report.Applied, f.report.Layers = before.Applied, before.Layers
-	f.report.Desired, f.report.Crashed = before.Desired, before.Crashed
-	f.report.Cause = before.Cause
-	if before.State == published.StateRolledBack {
-		f.report.Fault, f.report.Log = before.Fault, before.Log
-	}
+	f.report = before
 	return before.Retry != retry
 }

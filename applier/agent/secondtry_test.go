@@ -66,6 +66,10 @@ func TestAFaultOfTheHostIsTriedOnceMore(t *testing.T) {
 			if got.State != tt.want || got.State == published.StateRolledBack && (got.Fault != published.FaultHost || w.file(kubeletConf) != before) {
 				t.Errorf("%s: %s", got.State, got.Message)
 			}
+			w.publish(bundle.ImpactNone) // the turn has ended
+			if again := w.turn(); again.State != got.State || again.Fault != got.Fault || again.Cause != got.Cause || again.Message != got.Message {
+				t.Errorf("with another permission: %+v, before %+v", again, got)
+			}
 			if n := w.starts("kubelet"); n != 2 { // after the first rollback, and after the second try
 				t.Errorf("the kubelet was started %d times", n)
 			}
