@@ -104,9 +104,9 @@ func (o *Observer) judgeRules(began bool) {
 	alone := operators == 1
 	switch {
 	case held > o.limit, cordoned > o.limit*operators, alone && ours > o.limit, alone && began && o.countKnownAway() > o.limit:
-		o.noteViolation(RuleAway, "%d because of us, of %d that may be: %s", ours, o.limit, o.listAway())
+		o.noteViolation(RuleAway, "%d because of us, of %d that may be: %s", ours, o.limit, o.listNodes(func(s standing) bool { return s.cordoned || s.held || s.gone }))
 	case o.rules.Parallel > 0 && restarting > o.parallel*operators:
-		o.noteViolation(RuleParallel, "%d, of %d that may", restarting, o.parallel)
+		o.noteViolation(RuleParallel, "%d, of %d that may: %s", restarting, o.parallel, o.listNodes(func(s standing) bool { return s.restarting }))
 	}
 }
 
@@ -123,10 +123,11 @@ func (o *Observer) countKnownAway() int {
 	return n
 }
 
-func (o *Observer) listAway() string {
+// listNodes lists the nodes for which this holds, with what they do.
+func (o *Observer) listNodes(is func(standing) bool) string {
 	var names []string
 	for name, x := range o.nodes {
-		if x.cordoned || x.held || x.gone {
+		if is(x.standing) {
 			names = append(names, name+" "+x.String())
 		}
 	}

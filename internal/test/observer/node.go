@@ -63,9 +63,9 @@ func DescribeNode(n corev1.Node) string {
 	d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-	return fmt.Sprintf("%s: Ready %t, unschedulable %t, cordoned for %q, desired %s with at most %s, reported %s for %s with %s needed (%s), turn %+v, claim %+v",
-		n.Name, IsReady(n), n.Spec.Unschedulable, n.Annotations[published.CordonAnnotation], d.Bundle.Short(), d.MaxImpact,
-		r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Slot)
+	return fmt.Sprintf("%s: Ready %t, unschedulable %t, cordoned for %q, desired %s (%s) with at most %s, reported %s for %s with %s needed (%s: %s), turn %+v, claim %+v",
+		n.Name, IsReady(n), n.Spec.Unschedulable, n.Annotations[published.CordonAnnotation], d.Bundle.Short(), d.Counter(), d.MaxImpact,
+		r.State, r.Desired.Short(), r.Impact, r.Fault, r.Message, state.Turn, state.Slot)
 }
 
 // standing is how a node is, as anybody can see.
@@ -82,11 +82,14 @@ func standingOf(n corev1.Node, excused bool) standing {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	known := err == nil && unread == nil
+	state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
+	retry := n.Annotations[published.RetryAnnotation]
+	asked := retry != "" && bundle.Of([]byte(retry)) != state.Turn.Retry // a person has it tried again, beside the rollout
 	open := known && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
 	s := standing{
 		cordoned:   IsCordonedByUs(n),
 		held:       IsHeld(n) || open && isDrastic(d),
-		restarting: open && d.MaxImpact == bundle.ImpactRestart && !excused,
+		restarting: open && d.MaxImpact == bundle.ImpactRestart && !excused && !asked,
 	}
 	// A node that restarts services may be without a kubelet for a moment: that is counted apart. A new one was never
 	// Ready.
@@ -99,7 +102,7 @@ func (s standing) String() string {
 	for _, w := range []struct {
 		is   bool
 		word string
-	}{{s.cordoned, "cordoned by us"}, {s.gone, "gone"}, {s.held, "held"}} {
+	}{{s.cordoned, "cordoned by us"}, {s.gone, "gone"}, {s.held, "held"}, {s.restarting, "restarting"}} {
 		if w.is {
 			words = append(words, w.word)
 		}

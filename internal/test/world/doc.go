@@ -13,7 +13,8 @@
 // order and their times. The order of goroutines that run in the same moment is Go's, so a run may differ in it.
 // WMCO_WORLD_SEED and WMCO_WORLD_SEEDS say which seeds are played, WMCO_WORLD_NODES how many nodes there are at first and
 // WMCO_WORLD_ROUNDS how many storms. A failure prints its story: each act with its time. WMCO_WORLD_SHRINK has acts and nodes left out as long as
-// the same rule is broken, and prints the story of what is left.
+// the same rule is broken, and prints the story of what is left. WMCO_WORLD_TELL prints the acts as they happen, and the
+// end of the operator's log after a failure.
 //
 // What light nodes lack (package light) this has not either: joins, kubelets and whatever is done over SSH. Whole
 // machines and real SSH are in fleettest and jointest, and joins, removals and adoptions in any order in the life of

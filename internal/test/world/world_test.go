@@ -179,6 +179,9 @@ func (w *world) load(t testing.TB, names ...string) {
 func (w *world) end(t *testing.T) {
 	if t.Failed() || len(w.observer.Violations()) > 0 && os.Getenv("WMCO_WORLD_SHRINK") == "" {
 		t.Logf("the story, seed %d:\n%s", w.options.seed, strings.Join(w.story, "\n"))
+		if os.Getenv("WMCO_WORLD_TELL") != "" {
+			t.Logf("the end of the operator's log:\n%s", strings.Join(w.operator.logged, ""))
+		}
 	}
 	for _, m := range w.named(isOn) {
 		m.stop()
@@ -289,6 +292,21 @@ func TestWorld(t *testing.T) {
 				w = shrink(t, w.options, found[0].Rule)
 				t.Logf("the same rule is broken by %d nodes and %d acts:\n%s", w.options.nodes, len(w.options.steps), strings.Join(w.story, "\n"))
 			}
+		})
+	}
+}
+
+// TestStories plays what has broken a rule of a seed, and was corrected in the product.
+func TestStories(t *testing.T) {
+	for name, acts := range map[string][]string{
+		"etcd is restored, and nothing else changes: nodes refuse what they had, and it is signed anew": {"etcd restored", actRest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options{nodes: 5, seed: 1, patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute}
+			for i, a := range acts {
+				o.steps = append(o.steps, step{name: a, seed: uint64(i), after: 30 * time.Second}) //nolint:gosec // not negative
+			}
+			lifeOf(t, o).print(t)
 		})
 	}
 }

@@ -132,6 +132,7 @@ func calls() []call {
 		{"PATCH " + merge, lease + "/contract", `{"spec":{"holderIdentity":"b"}}`, ""},
 		{"DELETE", lease + "/contract", "", ""},
 		{"DELETE", lease + "/contract", "", ""},
+		{"POST", "/api/v1/namespaces/default/events", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"contract-a.1","generateName":"contract-a."},"involvedObject":{"kind":"Node","name":"contract-a"},"reason":"Contract","message":"m","type":"Normal","source":{"component":"agent"}}`, kubelet},
 		{"DELETE", node + "/contract-a", "", ""},
 	}
 }
