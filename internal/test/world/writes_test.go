@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -123,7 +124,7 @@ func (w *world) judge(o *operator, r *http.Request, body []byte) func() {
 	}
 	if kind == "leases" {
 		before := w.lease()
-		return func() { w.judgeLease(o, before) }
+		return func() { w.judgeLease(o, before, writtenHolder(body)) }
 	}
 	own := w.judgeLeading(o, kind)
 	switch {
@@ -200,9 +201,19 @@ func holderOf(l coordinationv1.LeaseSpec) string {
 	return *l.HolderIdentity
 }
 
-// judgeLease is called when an operator has written the Lease.
-func (w *world) judgeLease(o *operator, before coordinationv1.LeaseSpec) {
-	now := holderOf(w.lease())
+// writtenHolder returns the holder of a Lease that is written; empty where it is released. The Lease itself may be of a
+// restored etcd by then.
+func writtenHolder(body []byte) string {
+	o, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	l, ok := o.(*coordinationv1.Lease)
+	if err != nil || !ok {
+		return ""
+	}
+	return holderOf(l.Spec)
+}
+
+// judgeLease is called when an operator has written the Lease, and has it now; empty is a release.
+func (w *world) judgeLease(o *operator, before coordinationv1.LeaseSpec, now string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now != "" {
