@@ -84,7 +84,8 @@ func standingOf(n corev1.Node, excused bool) standing {
 	known := err == nil && unread == nil
 	state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	retry := n.Annotations[published.RetryAnnotation]
-	asked := retry != "" && bundle.Of([]byte(retry)) != state.Turn.Retry // a person has it tried again, beside the rollout
+	// A person has it tried again, beside the rollout: the operator notes that, and when.
+	asked := retry != "" && (bundle.Of([]byte(retry)) != state.Turn.Retry || state.Turn.Permitted.After(state.Turn.Begun))
 	open := known && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
 	s := standing{
 		cordoned:   IsCordonedByUs(n),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -79,15 +80,29 @@ func (w *world) settle(t testing.TB, is func(*machine) bool) bool {
 			return false
 		}
 		w.revive()
+		synctest.Wait() // until the observer has seen what was written last
 		rule, why = ruleRest, w.unrest(is)
 		if why == "" {
 			rule, why = ruleRender, w.unlike(t, is)
 		}
 		if why != "" {
+			w.retryCutOff(t)
 			pause(w.ctx, time.Minute)
 		}
 	}
 	return true
+}
+
+// retryCutOff does what the fix of a rollback says that the API server, which was away, has caused.
+func (w *world) retryCutOff(t testing.TB) {
+	t.Helper()
+	for _, m := range w.named(isOn) {
+		n := w.observer.Snapshot()[m.name]
+		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
+		if r.State == published.StateRolledBack && r.Fault == published.FaultAPI && n.Annotations[published.RetryAnnotation] == r.Retry {
+			w.annotate(t, m, published.RetryAnnotation)
+		}
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

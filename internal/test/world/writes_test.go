@@ -122,6 +122,9 @@ func (w *world) judge(o *operator, r *http.Request, body []byte) func() {
 	if r.Method == http.MethodPost {
 		kind, name = name, ""
 	}
+	if kind == "leases" && r.Method == http.MethodPatch { // it has no holder, and is there (base.CreateLease)
+		return nil
+	}
 	if kind == "leases" {
 		before := w.lease()
 		return func() { w.judgeLease(o, before, writtenHolder(body)) }
@@ -435,6 +438,8 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 		s, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 		_, paused := n.Annotations[published.PausedAnnotation]
 		switch {
+		case r.Refused != "":
+			// it is told again
 		case r.Desired == d.Bundle && (r.State == published.StateRolledBack || r.State == published.StateFailed && !r.Heals()):
 			if time.Since(reportedAt(n)) < noticed {
 				continue // the operator may not know
