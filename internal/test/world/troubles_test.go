@@ -250,6 +250,7 @@ const longestOutage = 10 * time.Minute
 
 func (w *world) stopAPIServer(*testing.T) {
 	w.observer.Disturb()
+	w.operator.disturbed.Store(true)
 	w.server.SetDown(true)
 	pause(w.ctx, time.Second+time.Duration(w.random.Int64N(int64(longestOutage-time.Second))))
 	w.server.SetDown(false)
