@@ -46,6 +46,8 @@ func (w *world) acts() []act {
 		{"mirror set", 5, false, always(w.changeMirrors)},
 		{"pull secret", 2, false, always(w.changePullSecret)},
 		{"proxy", 3, false, always(w.changeProxy)},
+		{"mode of mirrors", 2, false, always(w.changeMode)},
+		{"maintenance window", 1, false, always(w.openWindow)},
 		{"trusted CAs", 1, false, always(w.changeCAs)},
 		{"settings of kubelets", 2, false, always(w.changeKubelets)},
 		{"a setting that kubelets refuse", 2, true, always(w.breakKubelets)},

@@ -31,14 +31,24 @@ const firstSecret = "world-password-0"
 type settings struct {
 	maxUnavailable, maxParallel, canaries, maxPods, failureLimit int
 	settle                                                       time.Duration
-	paused                                                       bool
+	// exact has registries go through the gateway of each node.
+	paused, exact bool
+	// opens is when a maintenance window opens, for windowLasts; zero is none.
+	opens time.Time
 	// operators is how many lead at once; zero is one. It is no setting.
 	operators int
 }
 
 func (x settings) String() string {
-	return fmt.Sprintf("{windowsReboots: Coordinate, rollout: {settle: %s, paused: %t, canaries: %d, maxUnavailable: %d, maxParallel: %d, failureLimit: %d}, kubelet: {maxPods: %d}}",
-		x.settle, x.paused, x.canaries, x.maxUnavailable, x.maxParallel, x.failureLimit, x.maxPods)
+	windows, mode := "[]", "HostsFiles"
+	if !x.opens.IsZero() {
+		windows = fmt.Sprintf(`[{start: "%d %d * * *", duration: %s}]`, x.opens.Minute(), x.opens.Hour(), windowLasts)
+	}
+	if x.exact {
+		mode = "Exact"
+	}
+	return fmt.Sprintf("{windowsReboots: Coordinate, mirrors: {mode: %s}, rollout: {settle: %s, paused: %t, canaries: %d, maxUnavailable: %d, maxParallel: %d, failureLimit: %d, windows: %s}, kubelet: {maxPods: %d}}",
+		mode, x.settle, x.paused, x.canaries, x.maxUnavailable, x.maxParallel, x.failureLimit, windows, x.maxPods)
 }
 
 // rules are what these settings have an observer check.
@@ -76,6 +86,21 @@ func (w *world) setPaused(is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.paused = is
+}
+
+// setWindow is called when every operator knows the window; a zero time ends it.
+func (w *world) setWindow(opens time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opens = opens
+}
+
+// isOutsideOfWindow reports whether there is a window, and it is not open. A start may be decided a moment before it closes.
+func (w *world) isOutsideOfWindow() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	return !w.opens.IsZero() && (now.Before(w.opens) || now.After(w.opens.Add(windowLasts+noticed)))
 }
 
 // write writes the settings.
@@ -133,8 +158,11 @@ func (w *world) changeMirrors(t *testing.T) {
 
 func (w *world) putMirrorSet(t testing.TB, i int) {
 	t.Helper()
-	w.put(t, fmt.Sprintf(`{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: world-%d},
-  spec: {imageDigestMirrors: [{source: registry-%d.example.com, mirrors: ["mirror-%d.example.com:5000"]}]}}`, i, i, w.random.IntN(1_000_000)))
+	source, mirror := fmt.Sprintf("registry-%d.example.com", i), fmt.Sprintf("mirror-%d.example.com:5000", w.random.IntN(1_000_000))
+	if w.random.IntN(3) == 0 { // hosts files cannot express it
+		source, mirror = source+"/team", mirror+"/other"
+	}
+	w.put(t, fmt.Sprintf(`{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: world-%d}, spec: {imageDigestMirrors: [{source: %s, mirrors: ["%s"]}]}}`, i, source, mirror))
 }
 
 // password returns one that was never used.
@@ -143,6 +171,34 @@ func (w *world) password() string {
 	text := fmt.Sprintf("world-password-%d", w.passwords)
 	w.observer.HideSecrets(text, base64.StdEncoding.EncodeToString([]byte("world-user:"+text)))
 	return text
+}
+
+// changeMode has what hosts files cannot express go through the gateway of each node, or no longer.
+func (w *world) changeMode(t *testing.T) {
+	w.settings.exact = !w.settings.exact
+	w.write(t)
+	w.putMirrorSet(t, 0)
+}
+
+// windowLasts is how long a maintenance window is open.
+const windowLasts = 2 * time.Hour
+
+// openWindow has a maintenance window that opens later, and changes that wait for it. Some do not begin before it closes.
+func (w *world) openWindow(t *testing.T) {
+	w.rest(t)
+	opens := time.Now().UTC().Truncate(time.Minute).Add(time.Duration(60+w.random.IntN(180)) * time.Minute)
+	w.settings.opens = opens
+	w.write(t)
+	pause(w.ctx, 10*time.Minute)
+	w.setWindow(opens)
+	w.changeKubelets(t)
+	w.toEach(3, w.isOrdinary, w.loseFeature)(t)
+	pause(w.ctx, time.Until(opens.Add(windowLasts-time.Duration(w.random.Int64N(int64(10*time.Minute))))))
+	w.changeKubelets(t)
+	pause(w.ctx, time.Hour)
+	w.setWindow(time.Time{})
+	w.settings.opens = time.Time{}
+	w.write(t)
 }
 
 func (w *world) changePullSecret(t *testing.T) {

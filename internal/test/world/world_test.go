@@ -64,11 +64,12 @@ type world struct {
 	random   *rand.Rand
 	example  cluster.Example
 
-	// mu guards the counts, the story, the settings since the last rest and whether all is paused; machines are changed with it.
+	// mu guards the counts, the story, the settings since the last rest, whether all is paused, and when a window opens; machines are changed with it.
 	mu       sync.Mutex
 	machines map[string]*machine
 	since    []settings
 	paused   bool
+	opens    time.Time
 	trail    trail
 	// made is how many nodes were made.
 	made, boots int

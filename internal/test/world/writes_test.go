@@ -36,6 +36,7 @@ const (
 	ruleLease    = "an operator writes without the Lease"
 	ruleRelease  = "an operator writes a Lease that another one has"
 	ruleCounter  = "what is signed for a Node is not newer than before, or is for another Node"
+	ruleWindow   = "something begins outside of its maintenance window"
 	rulePaused   = "something begins that is paused"
 	ruleDrained  = "what needs a drained node is permitted on one that is not drained"
 	ruleBoot     = "a boot is permitted again, too soon, or while the node agent is at work"
@@ -337,7 +338,7 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	}
 	if c.joined {
 		for rule, wrong := range map[string]string{
-			rulePaused: c.beginsPaused(w.isPaused()), ruleDrained: c.isNotDrained(pods.Items), ruleBoot: c.bootsWrongly(), ruleDeleted: c.loses(),
+			rulePaused: c.beginsPaused(w.isPaused()), ruleWindow: c.beginsOutside(w.isOutsideOfWindow()), ruleDrained: c.isNotDrained(pods.Items), ruleBoot: c.bootsWrongly(), ruleDeleted: c.loses(),
 		} {
 			if wrong != "" {
 				w.observer.Violate(rule, "%s: %s", before.Name, wrong)
@@ -367,6 +368,15 @@ func (c change) beginsPaused(all bool) string {
 	_, paused := c.before.Annotations[published.PausedAnnotation]
 	if c.begins && !c.is.Urgent && (paused || all && c.is.Bundle != c.was.Bundle && c.state.Slot.IsZero()) {
 		return "another bundle or a higher impact"
+	}
+	return ""
+}
+
+// beginsOutside returns what begins although no window is open. A turn goes on, and what a person asks for or is urgent does not wait.
+func (c change) beginsOutside(outside bool) string {
+	begun := !c.state.Slot.IsZero() || c.state.Turn.Bundle == c.is.Bundle && !c.state.Turn.Permitted.IsZero()
+	if outside && c.begins && !c.is.Urgent && !begun && !c.isForPerson() && c.is.MaxImpact.Rank() >= bundle.ImpactRestart.Rank() {
+		return "bundle " + c.is.Bundle.Short() + " with at most " + string(c.is.MaxImpact)
 	}
 	return ""
 }
@@ -484,6 +494,10 @@ func (w *world) judgeCordon(before, after corev1.Node) {
 		w.observer.Violate(ruleDrained, "%s is cordoned, and the autoscaler may remove it", before.Name)
 	}
 	r, err := published.DecodeReport(before.Annotations[published.ReportAnnotation])
+	asked := bundle.Of([]byte(before.Annotations[published.RebootAnnotation]))
+	if observer.IsCordonedByUs(after) && !observer.IsCordonedByUs(before) && w.isOutsideOfWindow() && (before.Annotations[published.RebootAnnotation] == "" || asked == r.Rebooted) {
+		w.observer.Violate(ruleWindow, "%s is cordoned", before.Name)
+	}
 	if err == nil && r.WaitsForRoom() && r.Desired != "" && !before.Spec.Unschedulable && observer.IsCordonedByUs(after) {
 		if d, err := published.DecodeDesired(before.Annotations[published.DesiredAnnotation]); err == nil && d.Bundle == r.Desired {
 			w.observer.Violate(ruleDrained, "%s is cordoned, and its disk is full", before.Name)
