@@ -19,7 +19,7 @@ type quarantine struct {
 func (q quarantine) setAside(ctx context.Context, path string) error {
 	to, err := records.SetAside(ctx, q.host, path, q.progress.clock.Now())
 	if err != nil {
-		return fmt.Errorf("%w (fix: end the programs that have it open, or boot the host)", err)
+		return fmt.Errorf("%w (fix: end the programs that have it open, or reboot the host)", err)
 	}
 	q.progress.addNote(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
 	return nil

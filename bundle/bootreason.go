@@ -28,11 +28,11 @@ func (r BootReason) IsKnown() bool { return slices.Contains(BootReasons(), r) }
 func (r BootReason) Describe() string {
 	switch r {
 	case BootForComponents:
-		return "a component of Windows was changed"
+		return "a Windows component was changed"
 	case BootForUpdates:
-		return "an update of Windows was installed"
+		return "a Windows update was installed"
 	case BootForFiles:
-		return "files in use are to be replaced"
+		return "files in use must be replaced"
 	}
 	return "another reason"
 }

@@ -1,5 +1,6 @@
-// Package gateway is a registry proxy on the node. containerd uses it for images whose mirrors cannot be expressed in hosts.toml. For each image,
-// the table of the bundle lists places in order: mirrors and registries. The gateway asks them in that order, and returns the first answer that has it.
+// Package gateway is a registry proxy on the node. containerd uses it for images whose mirrors cannot be expressed in hosts.toml. The bundle contains
+// a table that lists, for each image, where to look for it: mirrors and registries, in order. The gateway tries these places in that order and returns
+// the first response with the image.
 //
 //	containerd --client certificate--> Handler --places.Decide--> registry.Client --> mirrors, source
 //	                                      ^ learned: which tag a digest belongs to; health: which places failed

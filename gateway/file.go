@@ -8,7 +8,7 @@ import (
 	"wmco/gateway/places"
 )
 
-// File is where the table is read from, such as os.Stat and os.ReadFile of places.File.
+// File reads the table. On a node, Stat and Read are os.Stat and os.ReadFile for the path places.File.
 type File struct {
 	Stat func() (fs.FileInfo, error)
 	Read func() ([]byte, error)

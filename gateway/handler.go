@@ -38,8 +38,8 @@ type Options struct {
 	Now     func() time.Time
 	// File has the table; zero if SetTable is called instead.
 	File File
-	// Trouble is called with the registries whose images have come from no place for places.TroubleAfter, when the list changes, and again after an error; nil
-	// if it is not used.
+	// Trouble receives the registries that no mirror and no registry has served for places.TroubleAfter. It is called when this list changes, again after it
+	// returned an error, and every ten minutes while the list is not empty. It may be nil.
 	Trouble func([]places.Trouble) error
 	// Random fills a slice with random bytes, such as crypto/rand.Read.
 	Random func([]byte)
@@ -54,7 +54,8 @@ func New(o Options) *Handler {
 	}
 }
 
-// SetTable replaces the table. Requests under way keep theirs; which tag a digest belongs to is learned again, because its places may be blocked now.
+// SetTable replaces the table. Running requests keep the old table. The handler forgets which tag each digest belongs to, because the new table may block the
+// places of that tag.
 func (h *Handler) SetTable(t places.Table) {
 	h.table.Store(&t)
 	h.learned.list.Clear()

@@ -16,14 +16,14 @@ import (
 	"wmco/gateway/identity"
 )
 
-// Clock is what a Server takes from the process.
+// Clock is the time source of a Server; tests replace it.
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
 }
 
-// Server listens for containerd alone: its connections need the client certificate of the folder, so that no other user of the host gets what the
-// credentials of the table open.
+// Server accepts connections from containerd only. A client must present the certificate in Certificates; otherwise any user of the host could pull images
+// with the credentials in the table.
 type Server struct {
 	Handler      *Handler
 	Certificates identity.Folder

@@ -218,7 +218,7 @@ func checkFeatures(_ Question, a Answer) bundle.Findings {
 	}
 	if len(boots) > 0 {
 		all = append(all, warn(
-			reason.BootPending, "Windows waits for a boot: "+strings.Join(boots, ", "),
+			reason.BootPending, "Windows needs a reboot: "+strings.Join(boots, ", "),
 			"boot the host before it joins",
 		)...)
 	}

@@ -287,7 +287,7 @@ func (c Cluster) waitingForFacts(n Node) []string {
 // checkFactTexts checks the form of the facts that the host reports, because they become flags and parts of files.
 func checkFactTexts(f bundle.Facts, r *report) {
 	invalid := func(field, value, what string) {
-		r.addFinding(bundle.SeverityError, reason.FactsInvalid, "facts."+field, fmt.Sprintf("%q is not %s", value, what), "print the facts again: wmco-node facts")
+		r.addFinding(bundle.SeverityError, reason.FactsInvalid, "facts."+field, fmt.Sprintf("%q is not %s", value, what), "if you edited the file of --facts, write it again with wmco-node facts; otherwise correct the value on the host")
 	}
 	for field, name := range map[string]string{"hostName": f.HostName, "dnsSuffix": f.DNSSuffix, "metadataName": bundle.FirstName(f.MetadataName)} {
 		if name != "" && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
@@ -295,7 +295,7 @@ func checkFactTexts(f bundle.Facts, r *report) {
 		}
 	}
 	if f.ProviderID != "" && !providerID.MatchString(f.ProviderID) {
-		invalid("providerID", f.ProviderID, "the identity of an instance")
+		invalid("providerID", f.ProviderID, "a valid providerID")
 	}
 	network, vip := f.Network(overlayNetwork), f.Endpoint(vipEndpoint).IP
 	if a := network.ManagementIP; a != "" && !isIPv4(a) {

@@ -64,7 +64,7 @@ func (s Settings) OperatorEnvironment(env map[string]string, ref bundle.Ref) (Se
 			continue
 		case nearest != value:
 			f.Severity, f.Reason, f.Message = bundle.SeverityInfo, reason.SettingAdjusted, fmt.Sprintf("%q becomes %s: %s", value, nearest, v.limits)
-			f.Fix = "nothing, or set a value within the limits in the Subscription's spec.config.env"
+			f.Fix = "none, or set a value within the limits in the Subscription's spec.config.env"
 			findings = append(findings, f)
 		}
 		*v.field = nearest

@@ -16,21 +16,22 @@ import (
 	"wmco/bundle/published"
 )
 
-// Options are how an agent works. Times that are zero have their defaults.
+// Options configure an Agent. A zero duration means the default.
 type Options struct {
 	// ReportOnly repairs nothing.
 	ReportOnly bool
-	// Interval is the time between two comparisons, Full that between two that read every file.
+	// Interval is the time between two comparisons of the host with its bundle. Full is the time between two comparisons
+	// that read the content of every file.
 	Interval, Full time.Duration
-	// Housekeep is the longest time between two checks of logs: a log exceeds its size by the lines in between.
+	// Housekeep is the longest time between two log checks. A log may exceed its limit by what is written in that time.
 	Housekeep time.Duration
 	// Confirm is how long the node may take to be Ready again after a change that restarts something.
 	Confirm time.Duration
 	// CloudCertificate is the path of the file with the certificate and the key of cloud-node-manager; empty where it
 	// does not run.
 	CloudCertificate string
-	// LedgerCopy is where a copy of the ledger without contents is kept, which the kubelet serves with the logs; empty
-	// is nowhere.
+	// LedgerCopy is the path of a copy of the ledger, without file contents. The kubelet serves it with the logs. Empty:
+	// no copy.
 	LedgerCopy string
 	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at
 	// once.
@@ -55,7 +56,7 @@ const (
 // manager starts it with its new configuration.
 var ErrRestart = errors.New("the service of this program was reconfigured")
 
-// Agent keeps one host. Cluster is nil on a host that pulls nothing.
+// Agent keeps one host in its desired state. Cluster is nil if the host gets no bundles from a cluster.
 type Agent struct {
 	Engine  *applier.Engine
 	Cluster Cluster

@@ -20,7 +20,7 @@ type booter struct {
 
 // bootCause is why a host boots on request. What is signed does not say which of the two it is; the Events of the turn
 // of the node do.
-const bootCause = "the annotation " + published.RebootAnnotation + " of its Node asks, or the setting windowsReboots for what Windows waits for"
+const bootCause = "requested by the annotation " + published.RebootAnnotation + " of its Node, or needed by Windows (setting windowsReboots)"
 
 // recallBoots notes for which request the host was booted last: this process may be the first one since.
 func (a *Agent) recallBoots(ctx context.Context) {
@@ -45,7 +45,7 @@ func (a *Agent) bootOnRequest(ctx context.Context, n Node) {
 	}
 	if b.begun != asked {
 		a.Log.Info("booting the host", "request", asked.Short())
-		a.sendEventToNode(ctx, Event{Reason: EventBooting, Message: "the host boots, as " + bootCause})
+		a.sendEventToNode(ctx, Event{Reason: EventBooting, Message: "the host reboots: " + bootCause})
 	}
 	done, err := a.Engine.BootOnce(ctx, asked, bootCause, lockWait)
 	var locked *applier.LockedError
@@ -59,6 +59,6 @@ func (a *Agent) bootOnRequest(ctx context.Context, n Node) {
 	default:
 		b.failed = err.Error()
 		a.Log.Error("booting the host", "error", err)
-		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventBootFailed, Message: "the host cannot be booted: " + err.Error()})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventBootFailed, Message: "the host cannot be rebooted: " + err.Error()})
 	}
 }

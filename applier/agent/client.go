@@ -47,8 +47,8 @@ type APIServer struct {
 // NewAPIServer reaches the cluster by a kubeconfig. No file is read yet.
 func NewAPIServer(c Connection) *APIServer { return &APIServer{connection: c} }
 
-// Watch implements Cluster. It asks for the metadata of this Node only; whoever is away is asked again, with a growing
-// pause.
+// Watch implements Cluster. It watches the metadata of this Node only. If the API server is unreachable, it retries with
+// a growing delay.
 func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	if !s.awaitFiles(ctx) {
 		return

@@ -23,7 +23,7 @@ import (
 
 // Certificates asks for certificates as the node.
 type Certificates interface {
-	// NodeName is the name of the Node whose identity the requests have.
+	// NodeName returns the name of the Node as which the requests are made.
 	NodeName() (string, error)
 	// RequestCertificate asks for a client certificate (PEM), and returns the name of the request.
 	RequestCertificate(ctx context.Context, csr []byte) (name string, err error)

@@ -42,7 +42,7 @@ type Status struct {
 	// State is the reason of the condition, Message what people read there.
 	State   published.State
 	Message string
-	// Time is that of the heartbeat, Changed when the condition last became true or false, or true of another bundle.
+	// Time is the heartbeat. Changed is when the condition last changed its status, or became True for another bundle.
 	Time, Changed time.Time
 }
 
@@ -63,16 +63,15 @@ const (
 	EventCrashed    = "ServiceCrashed"
 	EventBooting    = "HostBooting"
 	EventBootFailed = "HostBootFailed"
-	// EventImageNotPulled is about a pinned image that several pulls have not brought.
+	// EventImageNotPulled is sent when several pulls of a pinned image have failed.
 	EventImageNotPulled = "PinnedImageNotPulled"
-	// EventNetworkRestarted is about services that were restarted because the Host Network Service of Windows has
-	// crashed, EventNetworkUnstable about one that crashes more often than they are.
+	// EventNetworkRestarted is sent when services were restarted because the Host Network Service of Windows had crashed,
+	// EventNetworkUnstable when it crashes more often than the agent restarts the dependent services.
 	EventNetworkRestarted = "HostNetworkRestarted"
 	EventNetworkUnstable  = "HostNetworkUnstable"
-	// EventSSHStarted is about an OpenSSH server that was stopped and was started, EventSSHStopped about one that does
-	// not run.
+	// EventSSHStarted is sent when the agent has started a stopped OpenSSH server, EventSSHStopped when it cannot.
 	EventSSHStarted = "SSHServerStarted"
 	EventSSHStopped = "SSHServerStopped"
-	// EventImagesUnreachable is about registries whose images the image gateway gets from no place.
+	// EventImagesUnreachable names registries for which the image gateway reaches neither a mirror nor the registry.
 	EventImagesUnreachable = "ImagesUnreachable"
 )

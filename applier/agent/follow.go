@@ -15,8 +15,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// ErrNotPublished means that a layer's Secret does not exist or may not be read. Both can be true for a moment: the
-// authorizer learns of a Role later than the Node of its bundle.
+// ErrNotPublished means that a layer's Secret does not exist or may not be read. Both are normal for a moment: the agent
+// may see its new bundle before the API server's authorizer has seen the Role for the Secret.
 var ErrNotPublished = errors.New("is not published for this node")
 
 // followNode brings the host to its published bundle. It returns only ErrRestart.

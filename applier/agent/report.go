@@ -154,7 +154,7 @@ func conditionText(r published.Report) string {
 	case r.State == published.StateApplied:
 		return appliedText(r)
 	case r.State == published.StateRebootPending:
-		return fmt.Sprintf("the rest of bundle %s waits for the next boot", r.Desired.Short())
+		return fmt.Sprintf("some entries of bundle %s take effect only after a reboot", r.Desired.Short())
 	}
 	return fmt.Sprintf("bundle %s is being applied", r.Desired.Short())
 }
@@ -163,7 +163,7 @@ func conditionText(r published.Report) string {
 func appliedText(r published.Report) string {
 	switch {
 	case len(r.RebootPending) > 0:
-		return fmt.Sprintf("bundle %s is applied; %s with the next boot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
+		return fmt.Sprintf("bundle %s is applied; %s only after a reboot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
 	case r.NetworkUnstable:
 		return networkText(r)
 	case r.SSHStopped != "":

@@ -23,11 +23,10 @@ const (
 	DesiredAnnotation = domain + "desired-bundle"
 	// ReportAnnotation of a Node holds a Report.
 	ReportAnnotation = domain + "bundle-report"
-	// RetryAnnotation of a Node is how a person asks for another try of a bundle that was rolled back: with any new
-	// value.
+	// RetryAnnotation of a Node requests a retry of a bundle that was rolled back. Each new value is one request.
 	RetryAnnotation = domain + "retry"
-	// RebootAnnotation of a Node is how a person asks for a boot of its host: with any new value. The operator drains
-	// the node and signs the request; agents do not look at the annotation.
+	// RebootAnnotation of a Node requests a reboot of its host. Each new value is one request. The operator drains the
+	// node and signs the request; agents do not read the annotation.
 	RebootAnnotation = domain + "reboot"
 	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to
 	// the length of a label.
@@ -47,38 +46,39 @@ var ErrInvalid = errors.New("invalid")
 // Desired is what a node should have. It is one annotation, so that its parts always belong together.
 type Desired struct {
 	Schema int `json:"schema"`
-	// Bundle is the digest over those of the layers.
+	// Bundle is the digest of the digests of both layers.
 	Bundle bundle.Digest `json:"bundle"`
-	// MaxImpact is the highest impact that is allowed for exactly this bundle. A node whose plan needs more changes
-	// nothing and reports what it needs.
+	// MaxImpact is the highest impact that is allowed for exactly this bundle. If the plan needs a higher impact, the node
+	// changes nothing and reports the impact that it needs.
 	MaxImpact bundle.Impact `json:"maxImpact"`
 	// Namespace is where the Secrets are.
 	Namespace string `json:"namespace"`
 	Cluster   Layer  `json:"cluster"`
 	Node      Layer  `json:"node"`
-	// Inputs are the inputs that the bundle was made from, of those whose deletion has to be confirmed. Agents do not
-	// need them.
+	// Inputs lists which inputs of type Input, whose deletion needs a confirmation, went into the bundle. Agents ignore
+	// it.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Urgent has the agent apply the bundle also while the Node is paused. Of what differs it changes only what the
-	// bundle that was applied last does not have: drift stays. An agent that does not know the field leaves a paused
-	// node as it is.
+	// Urgent makes the agent apply the bundle even if the Node is paused. The agent then changes only what differs between
+	// this bundle and the last applied one; it does not repair drift. An agent that does not know the field leaves a
+	// paused node as it is.
 	Urgent bool `json:"urgent,omitempty"`
 	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not
 	// need it.
 	Payload bundle.Digest `json:"payload,omitempty"`
-	// Boot is the request for which the agent boots its host, once, if MaxImpact allows it and this is signed: the
-	// digest of the value of the RebootAnnotation, or one that the operator made because Windows waits for a boot.
+	// Boot is a reboot request. The agent reboots its host once for each value, if MaxImpact is reboot and the annotation
+	// is signed. The value is the digest of that of the RebootAnnotation, or a digest that the operator chose because
+	// Windows needs a reboot.
 	Boot bundle.Digest `json:"boot,omitempty"`
 	// NodeName is the name of the Node that it is for.
 	NodeName string `json:"nodeName,omitempty"`
-	// NodeUID is the UID of that Node: what was signed for a Node of the same name that was deleted since is for
-	// another one. An operator of before this field wrote none.
+	// NodeUID is the UID of that Node. It keeps an annotation that was signed for a deleted Node from being valid for a new
+	// Node with the same name. Older operators leave it empty.
 	NodeUID string `json:"nodeUID,omitempty"`
 	// Term and Sequence are its Counter.
 	Term     int64 `json:"term,omitempty"`
 	Sequence int64 `json:"sequence,omitempty"`
-	// PermitFor is for how many seconds an impact above restart is allowed, from when the agent first had this
-	// annotation, by the clock of its own host. An agent does not begin such a change later. Zero is without a limit.
+	// PermitFor is the number of seconds in which the agent may start a change with impact drain or reboot, counted from
+	// when it first read this annotation, by the clock of its host. Zero: no limit.
 	PermitFor int64 `json:"permitFor,omitempty"`
 }
 

@@ -5,6 +5,6 @@
 //	                 Desired: an annotation of the Node      --'
 //	node --> Report: an annotation of the Node
 //
-// The operator writes and the node agent reads, or the other way round; both may be older than the other. The package
-// makes no requests and trusts nothing that it reads.
+// The operator writes what the node agent reads, and the reverse. Either program may be older than the other. The
+// package makes no requests and trusts nothing that it reads.
 package published

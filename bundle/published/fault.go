@@ -18,8 +18,8 @@ const (
 	FaultInput Fault = "input"
 	// FaultHost means that the host refused a change, such as that of a file which another program has locked.
 	FaultHost Fault = "host"
-	// FaultAgent means that the node agent is too old for the published bundle. Operators that do not know it take it for
-	// an unknown one.
+	// FaultAgent means that the node agent is too old for the published bundle. Older operators, which do not know this
+	// value, treat it as no fault.
 	FaultAgent Fault = "agent"
 )
 
@@ -75,33 +75,35 @@ func (r Report) Fix(node string) string {
 	case r.State != StateFailed:
 		return ""
 	case r.Refused != "":
-		return "follow the message; the operator writes the annotation again"
+		return "correct the cause in the message; the operator writes the annotation again"
 	}
 	switch r.Fault.Known() {
 	case FaultAPI:
-		return "check the network, DNS, proxy and clock of the host; it is retried"
+		return "check the network, DNS, proxy and clock of the host; the node agent retries"
 	case FaultDisk:
-		return "free space on drive C: of the host, such as unused images and logs; it is retried within a minute"
+		return "free space on drive C: of the host, for example unused images and logs; the node agent retries within a minute"
 	case FaultLayer:
-		return "nothing: the operator publishes the layer again. If it does not, check that it runs, and who writes Secrets in its namespace"
+		return "none; the operator publishes the layer again. If it does not, check that the operator runs, and who writes Secrets in its namespace"
 	case FaultInput:
 		return "correct the inputs that the message names"
 	case FaultHost:
-		return "fix the cause on the host; it is retried, at once after: " + retry
+		return "repair the host; the node agent retries. To retry at once: " + retry
 	case FaultAgent:
-		return "install the operator release in between, or bring the newer node agent with wmco apply --host; then: " + retry
+		return "install the operator release in between, or copy a newer node agent with wmco apply --host; then: " + retry
 	}
-	return "it is retried; the log of the node agent has the details"
+	return "none; the node agent retries, and its log has the details"
 }
 
 func fixRolledBack(f Fault, retry string) string {
 	switch f {
 	case FaultAPI:
 		return "if the API server or the network was down: " + retry +
-			"; otherwise correct the inputs: the change may have cut the host off"
+			". Otherwise correct the inputs: the change may have cut off the host"
 	case FaultHost:
-		return "fix the cause on the host, then: " + retry
-	case FaultInput, FaultDisk, FaultLayer, FaultAgent:
+		return "repair the host, then: " + retry
+	case FaultDisk, FaultLayer, FaultAgent:
+		return "correct the cause in the message, then: " + retry
+	case FaultInput:
 	}
-	return "correct the cause in the message; a new bundle is applied at once. To retry the same bundle: " + retry
+	return "correct the inputs that caused this (see the message); the node applies the corrected bundle at once. To try the same bundle again: " + retry
 }

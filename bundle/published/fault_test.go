@@ -17,15 +17,15 @@ func TestFixesNameWhatHelps(t *testing.T) {
 		{Report{State: StateFailed, Fault: FaultDisk}, "free space on drive C:", false},
 		{Report{State: StateFailed, Fault: FaultLayer}, "the operator publishes the layer again", false},
 		{Report{State: StateFailed, Fault: FaultInput}, "correct the inputs", true},
-		{Report{State: StateFailed, Fault: FaultHost}, "fix the cause on the host; it is retried, at once after: " + retry, false},
-		{Report{State: StateFailed, Fault: FaultAgent}, "bring the newer node agent with wmco apply --host; then: " + retry, false},
-		{Report{State: StateFailed}, "it is retried", false},
-		{Report{State: StateFailed, Fault: "another"}, "it is retried", false},
+		{Report{State: StateFailed, Fault: FaultHost}, "repair the host; the node agent retries. To retry at once: " + retry, false},
+		{Report{State: StateFailed, Fault: FaultAgent}, "copy a newer node agent with wmco apply --host; then: " + retry, false},
+		{Report{State: StateFailed}, "the node agent retries", false},
+		{Report{State: StateFailed, Fault: "another"}, "the node agent retries", false},
 		{Report{State: StateFailed, Refused: "sha256:0"}, "the operator writes the annotation again", false},
-		{Report{State: StateRolledBack, Fault: FaultAPI}, retry + "; otherwise correct the inputs", true},
-		{Report{State: StateRolledBack, Fault: FaultHost}, "fix the cause on the host, then: " + retry, false},
-		{Report{State: StateRolledBack, Fault: FaultInput}, "a new bundle is applied at once. To retry the same bundle: " + retry, false},
-		{Report{State: StateRolledBack}, "a new bundle is applied at once. To retry the same bundle: " + retry, false},
+		{Report{State: StateRolledBack, Fault: FaultAPI}, retry + ". Otherwise correct the inputs", true},
+		{Report{State: StateRolledBack, Fault: FaultHost}, "repair the host, then: " + retry, false},
+		{Report{State: StateRolledBack, Fault: FaultInput}, "the node applies the corrected bundle at once. To try the same bundle again: " + retry, true},
+		{Report{State: StateRolledBack}, "the node applies the corrected bundle at once. To try the same bundle again: " + retry, true},
 	} {
 		got := tt.report.Fix("win-a")
 		if !strings.Contains(got, tt.want) || strings.Contains(got, "inputs") != tt.inputs {

@@ -4,8 +4,8 @@ package published
 // (kubernetes.io/docs/concepts/overview/working-with-objects/names, UIDs).
 type NodeID struct{ Name, UID string }
 
-// IsSignedFor reports whether it is signed for this Node. What names no UID is for any Node of its name: an operator of
-// before NodeUID wrote it.
+// IsSignedFor reports whether it is signed for this Node. An annotation without a UID, from an older operator, is valid
+// for every Node with that name.
 func (d Desired) IsSignedFor(node NodeID) bool {
 	return d.NodeName == node.Name && (d.NodeUID == "" || d.NodeUID == node.UID)
 }

@@ -5,15 +5,14 @@ package published
 type Input string
 
 const (
-	// InputInstances is the ConfigMap windows-instances. No bundle is made from it, but its nodes stand for its
-	// entries.
+	// InputInstances is the ConfigMap windows-instances. No bundle is rendered from it. Nodes that joined through an entry
+	// show that the ConfigMap once existed.
 	InputInstances Input = "instances"
 	// InputMirrors are the mirror sets of all kinds together.
 	InputMirrors Input = "mirrors"
 	// InputSettings is the ConfigMap windows-machine-config.
 	InputSettings Input = "settings"
-	// InputUnreachableImages is no input, but a finding about the inputs that were confirmed: an image that every node
-	// needs before any pod (render.Cluster.NodeImages) cannot be pulled from anywhere. Its value is the reason of the
-	// finding, in ConfirmFindingAnnotation too.
+	// InputUnreachableImages is not an object but the finding NodeImageUnreachable: an image that every node needs before
+	// any Pod (render.Cluster.NodeImages) cannot be pulled. Users confirm it like an input, in ConfirmFindingAnnotation.
 	InputUnreachableImages Input = "NodeImageUnreachable"
 )

@@ -33,7 +33,7 @@ const (
 	StateNeedsPermission State = "NeedsPermission"
 	// StatePayloadMissing means that executables are not on the host yet. Nothing was changed.
 	StatePayloadMissing State = "PayloadMissing"
-	// StateRebootPending means that the rest waits for the next boot.
+	// StateRebootPending means that some entries take effect only after a reboot.
 	StateRebootPending State = "RebootPending"
 	// StateRolledBack means that the bundle did not work on this node. It is not retried.
 	StateRolledBack State = "RolledBack"
@@ -62,18 +62,19 @@ type Report struct {
 	// Program is the version of the node agent.
 	Program string `json:"program"`
 	State   State  `json:"state"`
-	// Desired is the digest of the bundle that the State is about, Applied that of the one that was last applied whole.
+	// Desired is the digest of the bundle that State describes. Applied is the digest of the last bundle that was applied
+	// completely.
 	Desired bundle.Digest `json:"desired,omitempty"`
 	Applied bundle.Digest `json:"applied,omitempty"`
 	// Layers are the digests of the layers of the Applied bundle: what must stay published while the node has it.
 	Layers []bundle.Digest `json:"layers,omitempty"`
-	// Impact is what the plan needs, where that is more than is allowed.
+	// Impact is the impact of the plan, if it is higher than permitted.
 	Impact bundle.Impact `json:"impact,omitempty"`
 	// Message is the cause of a failure, for people. It holds no secrets and no contents.
 	Message string `json:"message,omitempty"`
 	// Cause is why the bundle was rolled back, or is being (StateFailed); empty otherwise.
 	Cause Cause `json:"cause,omitempty"`
-	// Fault is whose fault it is, in StateFailed and StateRolledBack. Older agents do not say.
+	// Fault is the kind of the cause, in StateFailed and StateRolledBack. Older agents leave it empty.
 	Fault Fault `json:"fault,omitempty"`
 	// Log is the end of the log of the service because of which the bundle was rolled back, or is being (StateFailed);
 	// empty otherwise. It holds no secrets.
@@ -82,21 +83,21 @@ type Report struct {
 	Pulled int `json:"pulled,omitempty"`
 	// Retry is the value of the RetryAnnotation that was acted on last.
 	Retry string `json:"retry,omitempty"`
-	// Rebooted is the Desired.Boot that the host was booted for last.
+	// Rebooted is the Desired.Boot of the last reboot on request.
 	Rebooted bundle.Digest `json:"rebooted,omitempty"`
 	// Missing are the paths of executables that are not on the host.
 	Missing []string `json:"missing,omitempty"`
-	// RebootPending are the entries that take effect with the next boot.
+	// RebootPending are the entries that take effect only after a reboot.
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
-	// Crashed are the services that have ended by themselves since the bundle was applied, by name.
+	// Crashed are the names of the services that have crashed since the bundle was applied.
 	Crashed []string `json:"crashed,omitempty"`
 	// Repaired is the number of entries that had drifted and were restored since the bundle was applied.
 	Repaired int `json:"repaired,omitempty"`
 	// NetworkRestarts is how often kube-proxy was restarted since the node agent was started, because the Host Network
 	// Service of Windows had crashed.
 	NetworkRestarts int `json:"networkRestarts,omitempty"`
-	// NetworkUnstable is true while the Host Network Service has crashed again after as many restarts as the agent
-	// makes within an hour.
+	// NetworkUnstable is true if the Host Network Service crashed again after the agent had used up its restarts for this
+	// hour.
 	NetworkUnstable bool `json:"networkUnstable,omitempty"`
 	// SSHStopped is why the OpenSSH server of the host does not run; empty while it does, or where the host has none.
 	// It holds no secrets.
@@ -108,14 +109,15 @@ type Report struct {
 	Images ImageProgress `json:"images,omitzero"`
 	// Features are what the agent can do that older ones cannot.
 	Features []Feature `json:"features,omitempty"`
-	// Refused is the digest of the text of the DesiredAnnotation, if the agent does not accept it: it is not signed for
-	// this node, or is older than one that it has had. State is StateFailed then, and Desired the bundle that the
-	// refused annotation names.
+	// Refused is the digest of the text of the DesiredAnnotation, if the agent refuses it: it is not signed for this node,
+	// or is older than one that the agent has accepted. State is StateFailed then, and Desired is the bundle of the refused
+	// annotation.
 	Refused bundle.Digest `json:"refused,omitempty"`
-	// Expired is true in StateNeedsPermission if the impact was permitted, and that was too long ago to begin now.
+	// Expired is true in StateNeedsPermission if the operator had permitted the impact, but the permission ran out before
+	// the agent started.
 	Expired bool `json:"expired,omitempty"`
-	// Adopting is true while the host still has the agent of another operator: the operator has asked the host over
-	// SSH, and reports it in place of the node agent.
+	// Adopting is true if the host still runs the agent of the existing operator. This operator then writes the report
+	// itself, from what it read on the host over SSH.
 	Adopting bool `json:"adopting,omitempty"`
 	// Facts are those of the host, from which its node layer is rendered.
 	Facts *bundle.Facts `json:"facts,omitempty"`
@@ -128,8 +130,8 @@ type ImageProgress struct {
 	// Wanted is the number of images in the list, Present how many of them are on the host.
 	Wanted  int `json:"wanted,omitempty"`
 	Present int `json:"present,omitempty"`
-	// Settled is true when nothing should wait any longer: all are there, or those that are not were tried several
-	// times.
+	// Settled is true when nothing else need wait for the images any longer: all are present, or the missing ones were
+	// tried several times.
 	Settled bool `json:"settled,omitempty"`
 	// Message is why an image is missing, for people.
 	Message string `json:"message,omitempty"`
@@ -166,8 +168,8 @@ const (
 	FeatureBoot Feature = "boot-on-request"
 )
 
-// Features returns what the agents of this version can do on any host. FeaturePinnedImages is besides, where there is a
-// container runtime.
+// Features returns what the agents of this version can do on any host. Agents on hosts with a container runtime also
+// have FeaturePinnedImages.
 func Features() []Feature {
 	return []Feature{FeatureAmazonRoutes, FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }

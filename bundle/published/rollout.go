@@ -2,7 +2,7 @@ package published
 
 import "strings"
 
-// Annotations of a Node that say whose it is at the moment.
+// Annotations and labels of a Node, other than those of its bundle.
 const (
 	// RolloutAnnotation holds what controller/rollout has done with the node.
 	RolloutAnnotation = domain + "rollout"
@@ -13,8 +13,8 @@ const (
 	CordonedForRollout = "rollout"
 	// JoiningAnnotation marks a node that the operator cordoned until it has joined, or because it is being removed.
 	JoiningAnnotation = domain + "joining"
-	// DesiredVersionAnnotation is the version of the operator that works on the node, VersionAnnotation the one before
-	// until the node has its executables. UpgradingLabel marks a node that moves from one to the other.
+	// DesiredVersionAnnotation is the version of the operator that manages the node. VersionAnnotation is the version
+	// whose executables the node runs. UpgradingLabel marks a node that moves from one to the other.
 	DesiredVersionAnnotation = domain + "desired-version"
 	UpgradingLabel           = domain + "upgrading"
 	// PayloadAnnotation is the digest of the executables that were copied to the host ahead of the bundle that needs
@@ -27,11 +27,11 @@ const (
 	InstanceLabel = domain + "byoh"
 	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
 	InstanceAnnotation = domain + "instance"
-	// AdoptAnnotation of a Node of another operator asks for its adoption, with the value AdoptTrue. It asks for
+	// AdoptAnnotation, with the value AdoptTrue, requests the adoption of a node of the existing operator. It decides
 	// nothing else: the host itself states which Node it is.
 	AdoptAnnotation = domain + "adopt"
-	// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force"
-	// where its host is gone too and cannot be cleaned up.
+	// RemoveAnnotation of a Node removes an instance: "true" if the whole ConfigMap was deleted with its entry, "force" if
+	// the host no longer exists either and cannot be cleaned up.
 	RemoveAnnotation = domain + "remove"
 	// ConfirmAnnotation of a Node names the inputs, separated by commas, that were deleted on purpose: the node gets
 	// the bundle without them. The operator removes it when nothing waits for it any longer.

@@ -29,6 +29,6 @@ func secretReasons() []Entry {
 		{PrivateKeyWeak, isError, "SSH servers refuse the operator's private key: DSA, RSA of less than 2048 bits, or a curve other than P-256, P-384, P-521 and Ed25519. Only the operator reports this.", "Create another key: `ssh-keygen -t ed25519`."},
 		{PrivateKeyMalformed, isError, "The operator's private key is damaged: incomplete, indented, or of a kind that SSH does not have. Only the operator reports this.", "Give the file that `ssh-keygen` wrote, unchanged."},
 		{PrivateKeyAmbiguous, isError, "The Secret cloud-private-key has several private keys. Only the operator reports this.", "Keep the one whose public key the hosts have."},
-		{TrustedCAIgnored, isInfo, "The ConfigMap trusted-ca has CAs, but the cluster has no proxy, without which nodes do not get them.", "Nothing, or remove the ConfigMap."},
+		{TrustedCAIgnored, isInfo, "The ConfigMap trusted-ca has CAs, but nodes get them only in a cluster with a proxy, and this one has none.", "None, or remove the ConfigMap."},
 	}
 }

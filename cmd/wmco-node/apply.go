@@ -38,7 +38,7 @@ func applyCommand(a *app) *cobra.Command {
 archive: the manifest and the contents that observe lists as missing. Events are printed, one per line.` +
 			cli.ExitHelp(
 				"0    the host has the state of the bundle", "2    refused, nothing was done",
-				"4    in part: interrupted, waiting for a boot, locked by another run, or a fault of this host",
+				"4    in part: interrupted, waiting for a reboot, locked by another run, or a fault of this host",
 				"5    rolled back, the host has its previous state", "130  interrupted",
 			),
 		Args: cli.Usage{}.Check,
@@ -99,7 +99,7 @@ func ended(o applier.Outcome, err error) error {
 	if o.Result == protocol.ResultReboot {
 		return &cli.ExitError{
 			Status: cli.ExitPartial,
-			Err:    errors.New("the rest waits for the next boot of this host: reboot it and apply again"),
+			Err:    errors.New("some entries take effect only after a reboot: reboot this host and apply again"),
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func repairCommand(a *app) *cobra.Command {
 		Long: `Do once what run does periodically: restore what differs from the contents that are kept on this host, or resume or roll
 back an interrupted run.` + cli.ExitHelp(
 			"0    the host has the state of the bundle", "2    a content that is needed is not kept here",
-			"4    in part: something could not be repaired, or waits for a boot or a confirmation",
+			"4    in part: something could not be repaired, or waits for a reboot or a confirmation",
 			"5    an interrupted run was rolled back", "130  interrupted",
 		),
 		Args: cli.Usage{}.Check,

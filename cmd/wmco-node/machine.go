@@ -20,7 +20,7 @@ func machineCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "machine",
 		Short: "Create and boot a simulated host (not on Windows)",
-		Long:  "Create a host in the folder that --root names, and boot it." + cli.ExitHelp("0  done", "2  usage"),
+		Long:  "Create a host in the folder that --root names, and boot it." + cli.ExitHelp("0  done", "2  invalid usage"),
 	}
 	var factsFile string
 	create := &cobra.Command{

@@ -26,7 +26,7 @@ and without pulling anything.
 With -o json, the answer of the host is printed, from which wmco makes the findings. It has no credentials.` +
 			cli.ExitHelp(
 				"0  no finding of severity error", "1  a finding of severity error",
-				"2  usage, or stdin cannot be read", "130  interrupted",
+				"2  invalid usage, or stdin cannot be read", "130  interrupted",
 			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.preflight(cmd.Context(), f) },

@@ -29,7 +29,7 @@ feature ` + selftest.Feature + `, and the registry value PreshutdownOrder. It bo
 
 A line is printed for each promise; with -o json, the result as one JSON value, and the lines on stderr. The result has no name and no
 address of the machine.` + cli.ExitHelp(
-			"0  every promise that was tested is kept", "1  a promise is not kept", "2  usage, or this machine is a node",
+			"0  every promise that was tested is kept", "1  a promise is not kept", "2  invalid usage, or this machine is a node",
 			"4  this machine cannot be prepared, or something is left on it", "130  interrupted",
 		),
 		Args: cli.Usage{}.Check,

@@ -51,7 +51,7 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "resume", short: "Resume paused Windows nodes",
-			long:    "Remove the annotation that wmco pause has set: the nodes follow the rollout again.",
+			long:    "Remove the annotation that wmco pause has set. The nodes take part in the rollout again.",
 			example: "  wmco resume winworker-x7k2p",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.PausedAnnotation, ""
@@ -59,7 +59,7 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "retry", short: "Retry a bundle that failed or was rolled back",
-			long:    "Retry the published bundle on nodes that have rolled it back or could not apply it. Correct the cause first: wmco status NODE names it.",
+			long:    "Retry the published bundle on nodes that rolled it back or could not apply it. Correct the cause first: wmco status NODE shows it.",
 			example: "  wmco retry winworker-x7k2p",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RetryAnnotation, now.UTC().Format(time.RFC3339Nano)
@@ -67,31 +67,31 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "adopt", short: "Adopt Windows nodes of the existing operator",
-			long: "Ask the operator to adopt nodes that another operator has joined (docs/takeover.md). It examines the host of each, lists what the\n" +
-				"adoption changes (wmco status NODE), and adopts the node when it gets a slot. A paused node waits until wmco resume.",
+			long: "Let this operator take over nodes of the existing operator (docs/takeover.md). It examines the host of each node, lists what the\n" +
+				"adoption changes (wmco status NODE), and adopts the node when the node gets a slot. A paused node waits until wmco resume.",
 			example: "  wmco adopt winworker-x7k2p\n  wmco adopt --all",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.AdoptAnnotation, published.AdoptTrue
 			},
 			applies: func(node corev1.Node) bool { return published.WaitsForAdoption(node.Annotations) },
-			refuses: "is no node of another operator that waits for adoption",
+			refuses: "is not a node of the existing operator that waits for adoption",
 		},
 		{
 			name: "reboot", short: "Reboot Windows nodes",
 			long: "Reboot the host of each node once. The operator drains the node as for any other change: at most rollout.maxUnavailable nodes at a\n" +
-				"time, within PodDisruptionBudgets. A paused or stopped rollout does not matter; a paused node reboots after wmco resume.\n" +
-				"wmco status shows the progress.",
+				"time, within PodDisruptionBudgets. The node reboots even if the rollout is paused or stopped; a paused node reboots after\n" +
+				"wmco resume. wmco status shows the progress.",
 			example: "  wmco reboot winworker-x7k2p\n  wmco reboot --all",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RebootAnnotation, now.UTC().Format(time.RFC3339Nano)
 			},
 		},
 		{
-			name: "confirm", short: "Approve a held change",
-			long: "Roll out a held change: inputs that were deleted as a whole (mirrors, settings), or a finding after which no Pod\n" +
-				"can start (NodeImageUnreachable). wmco status lists held changes. A confirmation is for the named nodes only, so you can\n" +
-				"try one first; the operator removes it when nothing waits for it. Confirm deleted instances by the annotation that removes\n" +
-				"their nodes: see docs/held-changes.md.",
+			name: "confirm", short: "Confirm a change that waits for your confirmation",
+			long: "Roll out a held change: a deletion of all mirrors or of the settings, or a change after which no Pod can start\n" +
+				"(NodeImageUnreachable). wmco status lists held changes. The confirmation is valid for the named nodes only, so you can try\n" +
+				"one node first; the operator removes it when it is no longer needed. Deleted instances are confirmed with another\n" +
+				"annotation: see docs/held-changes.md.",
 			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",
 			set:      confirmationValue,
 			confirms: true,
@@ -131,13 +131,13 @@ type verbFlags struct {
 
 func verbCommand(a app, v verb) *cobra.Command {
 	var f verbFlags
-	statuses := []string{"0  done", "2  usage, or a node that does not exist: nothing is changed", "3  the cluster cannot be reached, or refuses the change", "4  some nodes are changed, and one is not", "130  interrupted"}
+	statuses := []string{"0  done", "2  invalid usage, or no such node; nothing was changed", "3  the cluster cannot be reached, or refuses the change", "4  some nodes were annotated, at least one was not", "130  interrupted"}
 	use := v.name + " NODE...|--all|-l SELECTOR"
 	if v.confirms {
 		use += " --input INPUT"
 	}
 	cmd := &cobra.Command{
-		Use: use, Short: v.short, Long: v.long + "\n\nPrints the annotation." + cli.ExitHelp(statuses...), Example: v.example,
+		Use: use, Short: v.short, Long: v.long + "\n\nThe command sets an annotation of each node, prints it and returns at once." + cli.ExitHelp(statuses...), Example: v.example,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.runVerb(cmd.Context(), a, v, args) },
 	}
 	f.clusterFlags.addFlags(cmd)
@@ -181,7 +181,7 @@ func (f *verbFlags) runVerb(ctx context.Context, a app, v verb, names []string) 
 	case len(names) == 0 && !chosen:
 		return cli.UsageError("name the nodes, or choose them with --all or --selector")
 	case len(names) > 0 && chosen:
-		return cli.UsageError("nodes are named, and --all or --selector chooses others: leave one of the two out")
+		return cli.UsageError("give either node names, or --all or --selector")
 	}
 	c, all, err := f.listNodes(ctx)
 	if err != nil {

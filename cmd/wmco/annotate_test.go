@@ -156,7 +156,7 @@ func TestAdoptIsForNodesThatWait(t *testing.T) {
 	}{
 		"adopt --all":         {patches: asked},
 		"adopt win-old":       {patches: asked},
-		"adopt win-old win-a": {status: cli.ExitUsage, errOut: "win-a is no node of another operator that waits for adoption"},
+		"adopt win-old win-a": {status: cli.ExitUsage, errOut: "win-a is not a node of the existing operator that waits for adoption"},
 		"adopt -l zone=a":     {status: cli.ExitUsage, errOut: "no Windows node that is chosen waits"},
 	} {
 		api := newPatchedAPI(t)

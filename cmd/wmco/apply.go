@@ -40,25 +40,26 @@ func applyCommand(a app) *cobra.Command {
 		Use:   "apply --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Bring Windows hosts to their desired state over SSH",
 		Long: `Render the bundles of the named hosts and apply them. Only differences are written, and a host is rolled back if a service does not
-become healthy. A host gets the bundle of the node or instance that has its address or name; --node or --instance choose one for a
-single --host. The node agent is copied to a host that does not have it.
+become healthy. wmco finds the node or instance of each --host by address or name. With a single --host you can name it with --node or
+--instance. The node agent is copied to hosts that lack it.
 
 Hosts are independent of each other. An interrupted run is resumed by the next one. After a change, wmco reconnects to confirm it;
 without a confirmation within --confirm-within, the host rolls back.
 
-Without --payload, the executables must be on the hosts already; a node of an operator keeps its published ones if the cluster is
-among the inputs. A bundle without the operator's signing keys, such as one from files alone, is refused on a host that has some
-(--remove-signing-keys). Inputs without the values of secrets, such as a must-gather, are refused.` +
+Without --payload, the executables must already be on the hosts. If you pass --from cluster, a node that the operator manages keeps
+the executables of its published bundle. A host that has the operator's signing keys rejects a bundle without them, for example one
+rendered from files only; --remove-signing-keys allows it. Inputs without the values of secrets, such as a must-gather, are refused,
+also with --dry-run.` +
 			cli.ExitHelp(
 				"0  every host has its desired state",
-				"2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there",
+				"2  invalid usage, inputs with errors, or a plan that a host refuses, for example above --max-impact; that host was not changed",
 				"3  the cluster or a host cannot be reached, or refuses the login",
-				"4  a host was changed in part, or its result is not known: run it again",
+				"4  a host is only partly changed, needs a reboot, or its result is unknown: run the command again (after the reboot)",
 				"5  a host was rolled back", "130  interrupted",
 			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
 		Example: `  wmco apply --from cluster --payload bin/payload --host 10.0.0.5 --identity key
-  wmco apply --from must-gather --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
+  wmco apply --from cluster --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.inputFlags.addFlags(cmd)
@@ -66,17 +67,17 @@ among the inputs. A bundle without the operator's signing keys, such as one from
 	flags := cmd.Flags()
 	flags.BoolVar(
 		&f.options.DryRun, "dry-run", false,
-		"print what would be done, and stop before the first write (the node agent is copied all the same)",
+		"print the plan and change nothing, except that the node agent is copied to hosts that lack it",
 	)
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
-	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "give a host the bundle of another node than the one that it is")
+	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "apply even if the host is another node than the bundle is for")
 	flags.StringVar(
 		&f.reset, "reset", "",
-		"give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped",
+		"the Node `NODE` was deleted: stop everything on its host, and apply the bundle for joining again",
 	)
 	flags.BoolVar(
 		&f.options.RemoveSigningKeys, "remove-signing-keys", false,
-		"accept bundles without signing keys on hosts that have some: their node agents then accept what no operator has signed",
+		"remove the operator's signing keys from the hosts. Dangerous: their agents then accept unsigned bundles",
 	)
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
 	flags.DurationVar(

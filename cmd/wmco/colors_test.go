@@ -35,7 +35,7 @@ func TestColorsAreOnTerminalsOnly(t *testing.T) {
 	}{
 		{proxy, "\x1b[32m      +"},
 		{proxy, "\x1b[1m  ~ environment proxy"},
-		{[]string{"status", "--from", "clusters/none"}, "win-a  \x1b[33mWaiting\x1b[0m  True   NoBundle"},
+		{[]string{"status", "--from", "clusters/none"}, "win-a  \x1b[33mWaiting\x1b[0m  -      WaitingForAdoption  True   NoBundle"},
 	} {
 		plain, colored := answer(false, c.args...), answer(true, c.args...)
 		if uncolored(colored) != plain || strings.Contains(plain, "\x1b") {

@@ -36,20 +36,23 @@ func diffCommand(a app) *cobra.Command {
 		Use: "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host " +
 			"[USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
 		Short: "Show what would change on Windows nodes, what it costs, and which objects caused it",
-		Long: `Compare the desired state of nodes by --from with an earlier one: other objects or a folder of render --out (--against), a golden
-folder (--golden), or the state of hosts (--host, over SSH). Every change has its impact and the objects that caused it. Secrets are
-masked. All nodes are compared unless one is chosen. Findings that the change adds or resolves come first; --fail-on chooses which new
-findings refuse it. Nothing is changed on hosts; a host without the node agent is reported, unless --install copies it there.
+		Long: `Compare the desired state of nodes, computed from --from, with one of: other objects, or a folder written by wmco render --out
+(--against); a golden folder (--golden); the actual state of hosts over SSH (--host). All nodes are compared unless you choose one.
+Each change is printed with its impact and the objects that caused it. Secrets are masked. Findings that the change adds or resolves
+come first. With --fail-on, new findings of that severity or higher make the command fail with exit status 2.
 
-Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and reboot, in which order,
-and how long it takes, measured by previous updates. The prediction starts from the published layers; without the right to list
-Secrets in the operator's namespace, from the objects. Nodes that wait for adoption are listed, with what their adoption changes if
-the operator has examined the host.` +
+wmco diff changes nothing on hosts, except that --install copies the node agent to hosts that lack it. Without --install, such hosts
+are reported.
+
+Against a live cluster, wmco also predicts the rollout: which nodes restart services, are drained or reboot, in which order, and how
+long it takes (from the duration of earlier updates). For an exact prediction you need permission to list Secrets in the operator's
+namespace; without it the impact is an estimate from the objects. Nodes that wait for adoption are listed, with the changes of the
+adoption if the operator has examined the host.` +
 			cli.ExitHelp(
 				"0  nothing differs", "1  something differs",
-				"2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on",
+				"2  invalid usage, inputs with errors, or new findings at or above --fail-on",
 				"3  the cluster or a host cannot be reached, or a host has no node agent",
-				"4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted",
+				"4  the agent's records on a host cannot be read, or a file is locked: run the command again", "130  interrupted",
 			),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
@@ -64,7 +67,7 @@ the operator has examined the host.` +
 		&f.against, "against", nil,
 		"what to compare with: objects as for --from, or a folder that render --out wrote; repeatable",
 	)
-	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
+	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the expected bundles in want/ of this golden folder")
 	f.failOn.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
 	sides := []string{"against", "golden", "host"}

@@ -33,10 +33,10 @@ func explainCommand(a app) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "explain [REASON|SETTING]",
-		Short: "Explain the reason of a finding, a status or an event, or a setting",
+		Short: "Explain a reason (of a finding, condition or Event) or a setting",
 		Long: "Explain a reason (of a finding, of a host, node or condition in the status, or of an Event) and its fix, or a setting of\n" +
 			"windows-machine-config and its default. A group such as rollout prints all of its settings. Without an argument, all\n" +
-			"reasons and settings are listed. No cluster is contacted." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
+			"reasons and settings are listed. No cluster is contacted." + cli.ExitHelp("0  done", "2  invalid usage, or neither a reason nor a setting"),
 		Example: "  wmco explain NodeImageUnreachable\n  wmco explain HostKeyChanged\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -72,7 +72,7 @@ Secrets lose their values, other objects the fields that may hold a secret. miss
 It is the entry point of "oc adm must-gather --image" with the operator's image. Read the folder with --from of status, render,
 validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of the Pod's service account.` +
 			cli.ExitHelp(
-				"0  done; see missing.txt for what could not be collected", "2  usage, or a folder that cannot be written",
+				"0  done; see missing.txt for what could not be collected", "2  invalid usage, or a folder that cannot be written",
 				"3  the cluster cannot be reached", "130  interrupted",
 			),
 		Example: `  oc adm must-gather --image=$(oc get deployment windows-machine-config-operator -n openshift-windows-machine-config-operator \

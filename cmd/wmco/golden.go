@@ -24,11 +24,11 @@ func goldenCommand(a app) *cobra.Command {
 		Long: `A golden folder has golden.yaml and want/, the output of render --all --out. Files that nodes share are stored once
 (want/nodes_joined), those of one node below it (want/nodes_joined/nodes/NAME).
 
-    from:              # the --from list, relative to the folder; a later one wins
+    from:              # the --from list, relative to the folder; later sources override earlier ones
     - ../snapshot
     - ../changes
     facts: facts.json  # optional, the facts that hosts report
-    payload: payload   # optional, a folder that make payload wrote: digests of executables
+    payload: payload   # optional, a folder written by make payload
     nodes:             # optional, names or addresses; all without
     acceptedFindings:  # optional, warnings and infos that fail no check (docs/held-changes.md)
     - finding: NodeNameMismatch
@@ -49,12 +49,12 @@ func goldenCheckCommand(a app) *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
-		Short: "Compare the rendered inputs with the want/ of a golden folder",
+		Short: "Compare the rendered inputs with the expected bundles of a golden folder",
 		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as by wmco diff, added and resolved
 findings first; -o markdown is a comment for a pull request. Files of want/ that were edited by hand are named.` +
 			cli.ExitHelp(
 				"0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR",
-				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on",
+				"2  invalid usage, inputs with errors, a node that the inputs lack, or new findings at or above --fail-on",
 				"130  interrupted",
 			),
 		Args: oneFolder().Check,
@@ -72,11 +72,11 @@ func goldenUpdateCommand(a app) *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "update DIR",
-		Short: "Rewrite the want/ of a golden folder",
+		Short: "Rewrite the expected bundles of a golden folder",
 		Long: "Render the golden folder's inputs, and make want/ exactly the result." +
 			cli.ExitHelp(
 				"0  done",
-				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written",
+				"2  invalid usage, inputs with errors, a node that the inputs lack, or no node; nothing was written",
 				"130  interrupted",
 			),
 		Args: oneFolder().Check,

@@ -40,14 +40,14 @@ func (f *inputFlags) addFlags(cmd *cobra.Command) {
 	f.clusterFlags.addFlags(cmd)
 	flags := cmd.Flags()
 	addStrict(cmd, &f.strict, false)
-	flags.StringVar(&f.facts, "facts", "", "JSON of the facts that hosts report, as 'wmco-node facts' prints it (- for stdin)")
+	flags.StringVar(&f.facts, "facts", "", "file with the facts of hosts, as 'wmco-node facts' prints them (- for stdin)")
 	flags.StringVar(
 		&f.payload, "payload", "",
-		"folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked",
+		"folder written by 'make payload'; its executables are verified and become part of the bundles",
 	)
-	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
-	flags.StringVar(&f.instance, "instance", "", "the Windows host at this address, whether it is a node or not")
-	flags.BoolVar(&f.all, "all", false, "every Windows host of the inputs (with --host: those that it names, which is the default)")
+	flags.StringVar(&f.node, "node", "", "only the Windows node with this name")
+	flags.StringVar(&f.instance, "instance", "", "only the Windows host with this address, whether or not it is a node")
+	flags.BoolVar(&f.all, "all", false, "all Windows hosts in the inputs; with --host, all hosts named there (the default)")
 }
 
 // addStrict adds --strict.
@@ -59,8 +59,8 @@ func addStrict(cmd *cobra.Command, strict *bool, standard bool) {
 func (f *inputFlags) addFrom(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(
 		&f.from, "from", nil,
-		"where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the "+
-			"live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name",
+		"where the objects are: file, folder, must-gather, - (stdin) or cluster[:CONTEXT] (live cluster); repeatable: later "+
+			"sources override objects of earlier ones. Write ./cluster for a folder called cluster",
 	)
 }
 

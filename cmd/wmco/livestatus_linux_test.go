@@ -43,8 +43,8 @@ func (c *liveCluster) setReady(t *testing.T, value corev1.ConditionStatus, since
 }
 
 const (
-	wellTable     = "NODE   STATE    READY  ROLLOUT  SINCE  REASON\nwin-0  Updated  True   Updated  60m    Applied\n"
-	notReadyTable = "NODE   STATE    READY    ROLLOUT  SINCE  REASON\nwin-0  Updated  Unknown  Updated  60m    Applied\n"
+	wellTable     = "NODE   STATE    SINCE  REASON   READY  ROLLOUT\nwin-0  Updated  60m    Applied  True   Done\n"
+	notReadyTable = "NODE   STATE    SINCE  REASON   READY    ROLLOUT\nwin-0  Updated  60m    Applied  Unknown  Done\n"
 )
 
 // TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent: outdated reports are not shown as if all were well.
@@ -59,18 +59,18 @@ func TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent(t *testing.T) {
 		{"all is well", func(t *testing.T, c *liveCluster) { c.serveLease(t, 20*time.Second) }, nil, answer{cli.ExitDone, wellTable, ""}},
 		{"the clocks differ, or another process takes over", func(t *testing.T, c *liveCluster) { c.serveLease(t, 4*time.Minute) }, nil, answer{cli.ExitDone, wellTable, ""}},
 		{"the operator has ended", func(t *testing.T, c *liveCluster) { c.serveLease(t, 11*time.Minute) }, nil, answer{cli.ExitDiffers,
-			"the operator in namespace openshift-windows-machine-config-operator has been\n    silent for 11m: its status here is outdated (fix: look at its Pods and their\n    logs: oc -n openshift-windows-machine-config-operator get\n    deployment,pods,lease)\n" + wellTable, ""}},
+			"the operator in namespace openshift-windows-machine-config-operator has been\n    silent for 11m; the status below is outdated; fix: check its Pods and their\n    logs: oc -n openshift-windows-machine-config-operator get\n    deployment,pods,lease\n" + wellTable, ""}},
 		{"there is none in this namespace", func(*testing.T, *liveCluster) {}, []string{"-n", "nosuch"}, answer{cli.ExitDiffers,
-			"no operator in namespace nosuch: it has neither the Lease\n    windows-machine-config-operator nor a WindowsNodesStatus (fix: name the\n    namespace of the operator with -n, or install it (docs/install.md))\n" + wellTable, ""}},
+			"no operator in namespace nosuch (found neither its Lease\n    windows-machine-config-operator nor a WindowsNodesStatus); fix: give the\n    operator's namespace with -n, or install the operator (docs/install.md)\n" + wellTable, ""}},
 		{"the user may not read the Lease", func(t *testing.T, c *liveCluster) {
 			c.serveLease(t, 20*time.Second)
 			c.api.Refuses = []string{"get leases " + gather.OperatorNamespace}
-		}, nil, answer{cli.ExitDone, wellTable, "it is not known whether the operator works: the user cannot get leases.coordination.k8s.io in namespace openshift-windows-machine-config-operator\n"}},
+		}, nil, answer{cli.ExitDone, wellTable, "cannot tell whether the operator is running: the user cannot get leases.coordination.k8s.io in namespace openshift-windows-machine-config-operator\n"}},
 		{"a kubelet is silent", func(t *testing.T, c *liveCluster) {
 			c.serveLease(t, 20*time.Second)
 			c.setReady(t, corev1.ConditionUnknown, since, "Kubelet stopped posting node status.\x1b[31m")
-		}, nil, answer{cli.ExitDiffers, notReadyTable + "\nwin-0: the Node is not Ready for 2d2h: Kubelet stopped posting node status.\n" +
-			"  fix: check that the host runs, and on it the services kubelet and containerd;\n       their logs are below C:\\var\\log\n", ""}},
+		}, nil, answer{cli.ExitDiffers, notReadyTable + "\nwin-0: the Node has not been Ready for 2d2h: Kubelet stopped posting node\n  status.\n" +
+			"  fix: check that the host is up, and that its services kubelet and containerd\n       are running; logs: C:\\var\\log\n", ""}},
 		{"a folder of manifests has no Lease", func(*testing.T, *liveCluster) {}, []string{"--from", "FILES"}, answer{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

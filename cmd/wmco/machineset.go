@@ -73,7 +73,7 @@ a worker MachineSet, give every value by flags; all missing ones are listed.
 The image is an AMI (aws), PUBLISHER:OFFER:SKU:VERSION or a resource ID (azure), an image (gcp), a template (vsphere),
 an image's name or UUID (nutanix). The default is the image of the model, if that is a Windows MachineSet.` +
 			cli.ExitHelp(
-				"0  done", "2  usage, or findings of severity error: no manifest is written",
+				"0  done", "2  invalid usage, or errors in the inputs; no manifest was written",
 				"3  the cluster cannot be reached", "130  interrupted",
 			),
 		Example: `  wmco machineset --from cluster --name winworker --zone eu-central-1a --image ami-0823a3180dad3c9c3 | oc apply -f -

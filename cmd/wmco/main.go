@@ -53,9 +53,10 @@ func rootCommand(a app) *cobra.Command {
 		Use:   programName,
 		Short: "Preview, check and apply the desired state of Windows nodes of OKD and OpenShift clusters",
 		Long: `Preview how a change of a cluster's objects affects its Windows nodes, show the rollout and why a node waits, act on nodes, and
-prepare hosts and Machines. Everything on a node is rendered from the objects of its cluster, before anything is changed.
+prepare hosts and Machines. wmco computes the files, services and settings of each Windows node from the objects of its cluster.
+Preview commands change nothing.
 
-The answer is on stdout, messages for people are on stderr; -o json prints the same answer for programs.`,
+Results go to stdout, progress and warnings to stderr. -o json prints the result for programs.`,
 	}
 	cli.AddVersion(root, versionLine(a))
 	root.SetIn(a.stdin)
@@ -79,11 +80,11 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 // groupCommands puts the commands of the root under the headings of its help.
 func groupCommands(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
-		{"preview", "See a change before it is made", "render validate diff golden"},
+		{"preview", "Preview a change", "render validate diff golden"},
 		{"inspect", "Inspect nodes and clusters", "status gather explain"},
 		{"change", "Act on nodes", "pause resume retry reboot adopt confirm"},
 		{"hosts", "Work on hosts over SSH", "preflight selftest apply verify"},
-		{"setup", "Make Machines, run the operator", "machineset userdata operator"},
+		{"setup", "Set up Machines and the operator", "machineset userdata operator"},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range root.Commands() {

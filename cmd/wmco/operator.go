@@ -52,7 +52,7 @@ Metrics need a bearer token with permission for /metrics. Their TLS follows the 
 
 Refused inputs change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
 			cli.ExitHelp(
-				"0  asked to stop", "2  usage, or a payload that is refused",
+				"0  stopped on request", "2  invalid usage, or an invalid payload",
 				"3  the cluster cannot be reached, or another process works for it", "130  interrupted",
 			),
 		Args: cobra.NoArgs,
@@ -62,7 +62,7 @@ Refused inputs change nothing. The cluster is that of the Pod's service account,
 	addNamespace(cmd, &f.options.Namespace)
 	flags.StringVar(
 		&f.payload, "payload", "",
-		"folder that make payload wrote: digests of the executables, after every byte of it is checked",
+		"folder written by 'make payload'; its executables are verified and become part of the bundles",
 	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")

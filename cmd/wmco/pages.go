@@ -22,7 +22,7 @@ func docsCommand(a app) *cobra.Command {
 		Use:   "docs [PAGE]",
 		Short: "Print a page of the documentation of this release",
 		Long: "Print a page of the documentation of this release, or the list of all pages. The page index lists them by task.\n" +
-			"It needs neither a cluster nor a network." + cli.ExitHelp("0  done", "2  usage, or no such page"),
+			"It needs neither a cluster nor a network." + cli.ExitHelp("0  done", "2  invalid usage, or no such page"),
 		Example: "  wmco docs\n  wmco docs index\n  wmco docs platforms/vsphere | less",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

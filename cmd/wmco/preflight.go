@@ -22,20 +22,20 @@ func preflightCommand(a app) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "preflight --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ...",
-		Short: "Run preflight checks on Windows machines over SSH",
-		Long: `Check whether machines can become nodes of the cluster, and print each finding with its fix: version and updates of Windows, name,
+		Short: "Run preflight checks on Windows hosts over SSH",
+		Long: `Check whether hosts can become nodes of the cluster, and print each finding with its fix: version and updates of Windows, name,
 DNS, ports, features and pending reboots, other container runtimes, disk, clock, API server, the registries of the pause image with
-the credentials of the pull secret, proxy, the identity of the machine in its cloud, policies that restrict programs, access to folders.
+the credentials of the pull secret, proxy, the identity of the virtual machine in its cloud, policies that restrict programs, access to folders.
 
-Only the node agent's program is copied to the machines; nothing else is changed. The credentials are sent to the machines over SSH,
+Only the node agent's program is copied to the hosts; nothing else is changed. The credentials are sent to the hosts over SSH,
 as when they join.` +
 			cli.ExitHelp(
-				"0  no finding of severity error", "1  a machine has a finding of severity error",
-				"2  usage, or inputs that cannot be read",
-				"3  the cluster or a machine cannot be reached, or refuses the login",
-				"4  a machine gives no answer that can be read", "130  interrupted",
+				"0  no finding of severity error", "1  a host has a finding of severity error",
+				"2  invalid usage, or inputs that cannot be read",
+				"3  the cluster or a host cannot be reached, or refuses the login",
+				"4  a host gives no answer that can be read", "130  interrupted",
 			) +
-			"\nOver several machines the most severe status wins: 2, 4, 3, 1, 0.",
+			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco preflight --from cluster --payload bin/payload --host Administrator@10.0.0.5 --host Administrator@10.0.0.6`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.preflight(cmd.Context(), a, format) },
 	}
@@ -43,7 +43,7 @@ as when they join.` +
 	f.clusterFlags.addFlags(cmd)
 	cmd.Flags().StringVar(
 		&f.payload, "payload", "",
-		"folder with the Windows executables, of which the node agent is copied to the machines",
+		"folder with the Windows executables, of which the node agent is copied to the hosts",
 	)
 	f.hostFlags.addFlags(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)

@@ -40,7 +40,7 @@ Without --out, a summary is printed. With --out, every file is written under its
 MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, findings.json and provenance.json; with --all, in one folder
 per node or address. Secrets are masked.` +
 			cli.ExitHelp(
-				"0  done", "2  usage, or inputs with findings of severity error: nothing is written",
+				"0  done", "2  invalid usage, or inputs with errors; nothing was written",
 				"3  the cluster cannot be reached", "130  interrupted",
 			),
 		Example: `  wmco render --from must-gather.local.123 --all --out nodes

@@ -22,9 +22,21 @@ func printRollout(a app, r fleet.Rollout) {
 		return
 	}
 	columns := terminalColumns(a.stdout)
-	cli.Printf(a.stdout, "%s\n", hangingText("rollout: ", relativeTimes(a.now(), strings.TrimPrefix(rolloutLine(r), "rollout: ")), columns))
+	line := strings.TrimPrefix(rolloutLine(r), "rollout: ")
+	counts, cause, isStopped := strings.Cut(line, "; stopped: ")
+	cause, fix, _ := strings.Cut(cause, "; fix: ")
+	cli.Printf(a.stdout, "%s\n", hangingText("rollout: ", relativeTimes(a.now(), counts), columns))
+	if isStopped {
+		cli.Printf(a.stdout, "%s\n", hangingText("  stopped: ", cause, columns))
+		cli.Printf(a.stdout, "%s\n", hangingText("  fix: ", fix, columns))
+	}
 	for _, g := range groups {
-		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s  ", g.Phase, fewNames(g.Names)), relativeTimes(a.now(), g.Message), columns))
+		isTold := strings.Contains(counts, fewNames(g.Names)+": "+g.Message) ||
+			g.Phase == plan.PhaseDegraded && strings.Contains(cause, g.Message)
+		if isTold {
+			continue
+		}
+		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s: ", g.Phase, fewNames(g.Names)), relativeTimes(a.now(), g.Message), columns))
 	}
 	cli.Printf(a.stdout, "\n")
 }
@@ -33,7 +45,7 @@ func printRollout(a app, r fleet.Rollout) {
 func rolloutLine(r fleet.Rollout) string {
 	line := "rollout: " + r.Message
 	if r.TakesSeconds > 0 {
-		line += "; " + estimate(r.Takes(), r.Unmeasured) + " to go"
+		line += "; " + estimate(r.Takes(), r.Unmeasured)
 	}
 	return line
 }
@@ -41,11 +53,11 @@ func rolloutLine(r fleet.Rollout) string {
 // estimate is how long something takes, by the turns before.
 func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 	if len(unmeasured) > 0 {
-		return "at least " + formatAge(d) + " (no update with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
+		return "at least " + formatAge(d) + " left (no measured update with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
 			return string(i)
-		}, " or ") + " is known)"
+		}, " or ") + " yet)"
 	}
-	return "about " + formatAge(d)
+	return "about " + formatAge(d) + " left"
 }
 
 // fewNames names the first nodes of a list.
@@ -53,23 +65,26 @@ func fewNames(names []string) string {
 	return bundle.JoinFirst(names, 3, ", ", bundle.AndOthers)
 }
 
-// turnsOf returns for the table where each node is in the rollout: its phase, or what it waits for.
+// turnsOf returns for the table where each node is in the rollout: that it has the newest bundle, or what it does or
+// waits for. The words differ from those of the states, which are about the published bundle.
 func turnsOf(r fleet.Rollout) map[string]string {
-	phases := map[string]string{}
+	turns := map[string]string{}
 	for _, s := range r.Nodes {
-		phases[s.Node] = string(s.Phase)
-		if s.Phase == plan.PhaseWaiting {
-			phases[s.Node] = string(s.Reason)
+		switch turns[s.Node] = string(s.Reason); {
+		case s.Phase == plan.PhaseUpdated:
+			turns[s.Node] = "Done"
+		case s.Reason == plan.ReasonStep:
+			turns[s.Node] = "InProgress"
 		}
 	}
-	return phases
+	return turns
 }
 
 func turnName(i int) string {
 	if i == 0 {
 		return "last update"
 	}
-	return "before it"
+	return "earlier"
 }
 
 // turnText is a turn in one line.

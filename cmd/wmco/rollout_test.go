@@ -136,17 +136,16 @@ func midway(t *testing.T) []any {
 		rolledNode(t, "win-b", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		rolledNode(t, "win-c", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		paused,
-		operatorSays("False", "0 of 4 nodes updated, 1 updating, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z"),
+		operatorSays("False", "0 of 4 nodes have the newest bundle, 1 in progress, 3 waiting; win-a: canary, settling until 2026-01-01T12:00:30Z"),
 	}
 }
 
 func TestStatusShowsTheRollout(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, stderr := atNoon(t, "status", "--from", from)
-	want := `rollout: 0 of 4 nodes updated, 1 updating, 3 waiting; win-a the canary is observed for another 30s; about 2m30s to go
-  Updating  win-a  the canary is observed for another 30s
-  Waiting   win-b, win-c  waits for the canary win-a
-  Waiting   win-d  the node is paused
+	want := `rollout: 0 of 4 nodes have the newest bundle, 1 in progress, 3 waiting; win-a: canary, settling for another 30s; about 2m30s left
+  Waiting   win-b, win-c: waiting for canary win-a
+  Waiting   win-d: the node is paused
 
 `
 	before, table, _ := strings.Cut(stdout, "NODE ")
@@ -159,9 +158,9 @@ func TestStatusOfOneNodeShowsItsTurns(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, _ := atNoon(t, "status", "win-a", "--from", from)
 	_, turns, _ := strings.Cut(stdout, "rollout         ")
-	want := `Updating (Settling): the canary is observed for another 30s
+	want := `Updating (Settling): canary, settling for another 30s
 last update     2m ago  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
-before it       15h ago  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
+earlier         15h ago  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
 `
 	if diff := cmp.Diff(want, turns); diff != "" || status != 1 {
 		t.Errorf("status %d -want +got:\n%s", status, diff)
@@ -204,7 +203,7 @@ func TestStatusOfADrain(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []plan.Status{{Node: "win-a", Phase: plan.PhaseUpdating, Reason: plan.ReasonStep, Message: "drain: is drained for impact drain", Impact: bundle.ImpactDrain, Canary: true}}
+	want := []plan.Status{{Node: "win-a", Phase: plan.PhaseUpdating, Reason: plan.ReasonStep, Message: "draining: the change needs a drain", Impact: bundle.ImpactDrain, Canary: true}}
 	if diff := cmp.Diff(want, got.Rollout.Nodes); diff != "" || got.Rollout.Limit != 3 || got.Rollout.Unavailable != 1 {
 		t.Errorf("%+v\n-want +got:\n%s", got.Rollout.Summary, diff)
 	}

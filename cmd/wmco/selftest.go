@@ -18,16 +18,16 @@ func selftestCommand(a app) *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
 		Use:   "selftest --host [USER@]ADDR[:PORT] ...",
-		Short: "Run the node agent's self-test on Windows machines over SSH",
-		Long: `Copy the node agent to spare machines and run its self-test: each behavior of Windows that the agent relies on is tested, with names
-of the test's own, and cleaned up. The agent's program stays on the machine. A machine that is a node is refused. With -o json, the
-results have neither name nor address of a machine, so they can be sent to others.` +
+		Short: "Run the node agent's self-test on Windows hosts over SSH",
+		Long: `Copy the node agent to spare hosts and run its self-test. It tests each behavior of Windows that the agent relies on, with files and
+services of its own, and removes them afterwards. The agent's program stays on the host. A host that is a node is refused. With
+-o json, the results contain neither names nor addresses of hosts, so you can send them to others.` +
 			cli.ExitHelp(
 				"0  every test passed or was skipped", "1  a test failed",
-				"2  usage, or a machine is a node", "3  a machine cannot be reached, or refuses the login",
-				"4  a machine cannot be prepared, or something is left on it", "130  interrupted",
+				"2  invalid usage, or a host is a node", "3  a host cannot be reached, or refuses the login",
+				"4  a host cannot be prepared, or something is left on it", "130  interrupted",
 			) +
-			"\nOver several machines the most severe status wins: 2, 4, 3, 1, 0.",
+			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco selftest --payload bin/payload --host Administrator@10.0.0.5`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.selftest(cmd.Context(), a, selftestRun{format, options, payload})
@@ -36,9 +36,9 @@ results have neither name nor address of a machine, so they can be sent to other
 	f.addFlags(cmd)
 	cmd.Flags().StringVar(
 		&payload, "payload", "",
-		"folder with the Windows executables, of which the node agent is copied to the machines",
+		"folder with the Windows executables, of which the node agent is copied to the hosts",
 	)
-	cmd.Flags().BoolVar(&options.OnNode, "on-node", false, "test machines that are nodes of a cluster")
+	cmd.Flags().BoolVar(&options.OnNode, "on-node", false, "test hosts that are nodes of a cluster")
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsHosts(), needsProgram()}})
 	return cmd
@@ -125,6 +125,6 @@ func printTestedHost(a app, h *host, r result.Result) {
 		}
 	}
 	for _, left := range r.Left {
-		cli.Printf(a.stdout, "left on the machine: %s\n", left)
+		cli.Printf(a.stdout, "left on the host: %s\n", left)
 	}
 }

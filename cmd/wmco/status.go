@@ -32,17 +32,19 @@ func statusCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NODE|ADDRESS] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
 		Short: "Show the status of Windows nodes and of the rollout",
-		Long: `List each Windows node with its published and applied bundle, since when, and the reason and fix for a stuck node; for one node, print
-its agent's report and its last updates. A silent operator (its Lease is not renewed), refused inputs and the rollout come first: how
-many nodes are updated, which are being updated, what the others wait for, and how long it takes, measured by previous updates. Hosts
-that are not nodes yet, wait for adoption or cannot be removed are listed separately, with reason and fix.
+		Long: `List the Windows nodes with their state, its age, and the reason and fix if a node is stuck. -o wide adds the bundles. With NODE, print
+the agent's report and the last updates of that node.
 
-Everything is read from the cluster: Nodes, WindowsNodesStatus, the settings and the operator's Lease. No host is contacted. --watch
-prints each change of a node with its duration, until interrupted.` +
+Problems of the operator and of the inputs come first, then the rollout: how many nodes have the newest bundle, what the others wait
+for, and an estimate of the remaining time from earlier updates. Hosts that are joining, being removed or waiting are listed below the
+nodes.
+
+The command reads only the cluster: Nodes, WindowsNodesStatus, the settings and the operator's Lease. --watch prints each change of a
+node with its duration, until interrupted.` +
 			cli.ExitHelp(
-				"0  every node is updated and Ready, and so is the operator's condition Ready (not for chosen nodes)",
+				"0  all nodes are updated and Ready, and the condition Ready of WindowsNodesStatus is True (not checked when you select nodes)",
 				"1  a node is not updated or not Ready, or the operator is silent or absent",
-				"2  usage, or a node or host that does not exist", "3  the cluster cannot be reached",
+				"2  invalid usage, or no such node or host", "3  the cluster cannot be reached",
 				"130  interrupted",
 			),
 		Example: `  wmco status
@@ -109,7 +111,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	one, ok := all.Only(node)
 	if !ok {
 		return fleet.Fleet{}, cli.UsageError(
-			"%s: no Windows node has this name, and no host that waits has this address%s", node,
+			"%s: no Windows node with this name, and no joining or waiting host with this address%s", node,
 			bundle.DidYouMean(node, all.Names()),
 		)
 	}
@@ -217,12 +219,12 @@ func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	line("message", r.Message)
 	line("fix", r.Fix)
 	printLog(a, r.Log)
-	line("allowed impact", string(r.MaxImpact))
-	line("needed impact", string(r.Impact))
+	line("permitted", string(r.MaxImpact))
+	line("required", string(r.Impact))
 	line("missing", strings.Join(r.Missing, ", "))
-	line("after a boot", joinBy(r.RebootPending, func(id bundle.EntryID) string { return string(id) }, ", "))
+	line("needs reboot", joinBy(r.RebootPending, func(id bundle.EntryID) string { return string(id) }, ", "))
 	if r.Repaired > 0 {
-		line("repaired", bundle.Count(r.Repaired, "change"))
+		line("drift", bundle.Count(r.Repaired, "change")+" undone")
 	}
 	line("agent", r.Agent)
 	if !r.Reported.IsZero() {

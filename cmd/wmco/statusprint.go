@@ -34,11 +34,11 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	turns, at := turnsOf(now.Rollout), f.at(a)
-	cli.Printf(w, "NODE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\n")
+	cli.Printf(w, "NODE\tSTATE\tSINCE\tREASON\tREADY\tROLLOUT\n")
 	for _, r := range now.Nodes {
 		cli.Printf(
-			w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"),
-			since(at, r.Since), cmp.Or(r.Reason, "-"),
+			w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, since(at, r.Since), cmp.Or(r.Reason, "-"),
+			cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"),
 		)
 	}
 	if err := w.Flush(); err != nil {
@@ -66,10 +66,10 @@ func (f *statusFlags) nothing() string {
 func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	turns, at := turnsOf(now.Rollout), f.at(a)
-	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\tFIX\n")
+	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tSINCE\tREASON\tREADY\tROLLOUT\tFIX\n")
 	for _, r := range now.Nodes {
 		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
-			cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
+			since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"), cmp.Or(r.Fix, "-"))
 	}
 	if err := w.Flush(); err != nil || len(now.Hosts) == 0 {
 		return err
@@ -132,7 +132,7 @@ func adviceOf(now fleet.Fleet) []advice {
 		}
 	}
 	for _, r := range now.Nodes {
-		if r.Fix != "" {
+		if r.Fix != "" && !isExplained(now.Rollout, r) {
 			add(r.Node, r.Message, r.Fix)
 		}
 	}
@@ -142,6 +142,11 @@ func adviceOf(now fleet.Fleet) []advice {
 		}
 	}
 	return all
+}
+
+// isExplained reports whether the line of a stopped rollout has the cause and the fix of a node already.
+func isExplained(r fleet.Rollout, row fleet.Row) bool {
+	return r.Fix != "" && strings.Contains(r.Fix, row.Fix) && strings.Contains(r.Message, row.Message)
 }
 
 // printAdvice prints it, within 80 columns.
@@ -205,12 +210,12 @@ func writeYAML(w io.Writer, answer any) error {
 }
 
 // operatorLine is the problem of the operator, in one line.
-func operatorLine(o fleet.Operator) string { return o.Problem + " (fix: " + o.Fix + ")" }
+func operatorLine(o fleet.Operator) string { return o.Problem + "; fix: " + o.Fix }
 
 // problem is a condition in one line.
 func problem(c metav1.Condition) string {
 	return fmt.Sprintf(
-		"%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason,
+		"%s has been %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason,
 		c.Message,
 	)
 }

@@ -26,9 +26,9 @@ func since(now, t time.Time) string {
 func formatAge(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
 
 // pointInTime is a time in a message of the operator, with the word before it.
-var pointInTime = regexp.MustCompile(`\b(since|until) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)`)
+var pointInTime = regexp.MustCompile(`\b(since|until|at) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)`)
 
-// relativeTimes replaces the times in a message by durations: "for 5m", "for another 30s".
+// relativeTimes replaces the times in a message by durations: "for 5m", "for another 30s", "in 4m", "4m ago".
 func relativeTimes(now time.Time, text string) string {
 	return pointInTime.ReplaceAllStringFunc(text, func(found string) string {
 		m := pointInTime.FindStringSubmatch(found)
@@ -38,8 +38,12 @@ func relativeTimes(now time.Time, text string) string {
 			return found
 		case m[1] == "since":
 			return "for " + since(now, at)
+		case m[1] == "until":
+			return "for another " + formatAge(at.Sub(now))
+		case at.Before(now):
+			return formatAge(now.Sub(at)) + " ago"
 		}
-		return "for another " + formatAge(at.Sub(now))
+		return "in " + formatAge(at.Sub(now))
 	})
 }
 

@@ -47,7 +47,7 @@ If Windows lacks the OpenSSH server, the script installs it from Windows Update:
 cloud's agent on the host has each failure.
 
 The same platform and key give the same text. The key's comment is left out.` +
-			cli.ExitHelp("0  done", "2  usage, or not a public key"),
+			cli.ExitHelp("0  done", "2  invalid usage, or not a public key"),
 		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -
   wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -
   wmco userdata --platform none --public-key id_ed25519.pub > prepare.ps1`,

@@ -39,7 +39,7 @@ written. --golden reads the sources of a golden folder. Unlike render, validate 
 within 30 days. --image shows for an image where Windows nodes pull it for a Pod without an imagePullSecret, and whose credentials
 are sent there.` +
 			cli.ExitHelp(
-				"0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on",
+				"0  no findings at or above --fail-on (default: error)", "2  invalid usage, or findings at or above --fail-on",
 				"3  the cluster cannot be reached", "130  interrupted",
 			),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +48,7 @@ are sent there.` +
 	}
 	inputs.addFlags(cmd)
 	cmd.Flags().StringVar(&folder, "golden", "", "the inputs of a golden folder")
-	cmd.Flags().StringArrayVar(&images, "image", nil, "also say where Windows nodes pull this image, with its registry and a tag or digest, and with which credentials; repeatable")
+	cmd.Flags().StringArrayVar(&images, "image", nil, "also print where Windows nodes pull this image (REGISTRY/NAME:TAG or @DIGEST), and with which credentials; repeatable")
 	limit.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{

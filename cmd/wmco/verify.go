@@ -22,13 +22,13 @@ func verifyCommand(a app) *cobra.Command {
 		Long: `Render the bundles of the named hosts and compare: every file is read, and every service is checked. Nothing is changed. A host
 without the node agent is reported, unless --install copies it there.
 
-Without --payload, a node of an operator is compared with its published executables if the cluster is among the inputs. A note lists
-what wmco apply would refuse.` +
+If you pass --from cluster without --payload, a node that the operator manages is compared with the executables of its published
+bundle. A note lists what wmco apply would refuse.` +
 			cli.ExitHelp(
 				"0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy",
-				"2  usage, or inputs with findings of severity error",
+				"2  invalid usage, or inputs with errors",
 				"3  the cluster or a host cannot be reached, refuses the login, or has no node agent",
-				"4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted",
+				"4  the agent's records on a host cannot be read, or a file is locked: run the command again", "130  interrupted",
 			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,

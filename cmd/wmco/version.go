@@ -67,7 +67,7 @@ func versionCommand(a app) *cobra.Command {
 		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes (kubelet and kube-proxy: those of the
 cluster's minor version). With a cluster, also print the versions of its API server and of the operator, and any incompatibility.
 A cluster that does not answer is not an error.` +
-			cli.ExitHelp("0  done", "2  usage"),
+			cli.ExitHelp("0  done", "2  invalid usage"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer := versionOf(a)
@@ -82,7 +82,7 @@ A cluster that does not answer is not an error.` +
 		},
 	}
 	flags.addKubeconfig(cmd)
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "ask no cluster")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "do not contact a cluster")
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
 }

@@ -237,7 +237,7 @@ func reasonOf(r fleet.Row) string {
 		text = strings.TrimPrefix(text+"; impact "+string(r.Impact), "; ")
 	}
 	if r.Fix != "" {
-		text += " (fix: " + r.Fix + ")"
+		text += "; fix: " + r.Fix
 	}
 	return text
 }

@@ -92,7 +92,7 @@ func TestWatchPrintsTheRollout(t *testing.T) {
 	}
 	looks := []fleet.Fleet{at("0 of 1 node updated, 1 updating", 90), at("0 of 1 node updated, 1 updating", 80), at("1 of 1 node updated", 0)}
 	for format, want := range map[cli.Format]string{
-		cli.Text: "12:00:01  rollout: 0 of 1 node updated, 1 updating; about 90s to go\n12:00:03  rollout: 1 of 1 node updated\n",
+		cli.Text: "12:00:01  rollout: 0 of 1 node updated, 1 updating; about 90s left\n12:00:03  rollout: 1 of 1 node updated\n",
 		cli.JSON: `"message":"0 of 1 node updated, 1 updating"`,
 	} {
 		var out bytes.Buffer

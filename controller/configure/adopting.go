@@ -85,8 +85,8 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 			return &refusal{
 				ReasonNotTheHost, fmt.Sprintf("node %s is to be adopted and reports the address %s, and the host "+
 					"there reports that it is node %q; nothing was changed on it", node.Name, h.Address, name),
-				"look at the host of node " + node.Name +
-					", and whether the address is its own; if the computer was renamed, give it its name back",
+				"check the host of node " + node.Name +
+					", and whether the address is its own; if the computer was renamed, restore its name",
 			}
 		}
 		return h.identifyHost(ctx, w.Target, facts)
@@ -102,7 +102,7 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 func (h Host) checkAdoption(ctx context.Context, t remote.Target, node *corev1.Node) error {
 	if !h.IsAdoptionWanted(node) {
 		return &refusal{fleet.ReasonWaitingForAdoption,
-			fmt.Sprintf("the host is node %s of another operator, which waits for adoption", node.Name),
+			fmt.Sprintf("the host is node %s of the existing operator, which waits for adoption", node.Name),
 			fleet.AdoptFix(node.Name)}
 	}
 	text := node.Annotations[hosts.PinAnnotation]

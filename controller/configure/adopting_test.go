@@ -36,7 +36,7 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 		return refused(ReasonNotTheHost,
 			"node "+node+" is to be adopted and reports the address 10.0.140.21, and the host there reports that it is node "+
 				`"`+name+`"; nothing was changed on it`,
-			"look at the host of node "+node+", and whether the address is its own; if the computer was renamed, give it its name back")
+			"check the host of node "+node+", and whether the address is its own; if the computer was renamed, restore its name")
 	}
 	otherKey := func(shown, unpin string) string {
 		return refused(ReasonHostKey,
@@ -109,7 +109,7 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 		"the Node does not wait": {func(s *scene) { s.addNode("win-a", hostA); s.host(hostA).ClaimedBy = "win-a" }, recorded, "win-a", ""},
 		"the Node is known not to be": {
 			func(s *scene) { s.addNode("win-a", hostA, annotated(VersionAnnotation, "10")) },
-			refused(fleet.ReasonWaitingForAdoption, "the host is node win-a of another operator, which waits for adoption", fleet.AdoptFix("win-a")), "", "",
+			refused(fleet.ReasonWaitingForAdoption, "the host is node win-a of the existing operator, which waits for adoption", fleet.AdoptFix("win-a")), "", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,9 +42,9 @@ func (h Host) keepJoined(ctx context.Context, node *corev1.Node) (Progress, erro
 // completeNode is for a host whose Node has yet to join.
 func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress, error) {
 	if !node.DeletionTimestamp.IsZero() {
-		message := "its Node is being deleted, and waits for " + strings.Join(node.Finalizers, ", ")
+		message := "the Node is being deleted, and waits for its finalizers " + strings.Join(node.Finalizers, ", ")
 		return Progress{State: StateWaiting, Reason: ReasonCompleting, Message: message,
-			Fix: "look at the controllers whose finalizers are on the Node", Node: node.Name, Again: AgainSoon}, nil
+			Fix: "check the controllers of these finalizers", Node: node.Name, Again: AgainSoon}, nil
 	}
 	row := fleet.Of(node, h.Silence)
 	silent := row.Reported.IsZero() || row.State == nodestate.NotReporting
@@ -67,7 +67,7 @@ func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress
 	wanted, missing, err := h.findMissing(node, row)
 	if err != nil || missing != "" {
 		p := Progress{State: StateJoining, Reason: ReasonCompleting,
-			Message: "waiting for the node agent, which follows the cluster: " + missing, Node: node.Name,
+			Message: "waiting for the node: " + missing, Node: node.Name,
 			Again: AgainSoon}
 		if row.State == nodestate.Degraded || row.Fault == published.FaultDisk {
 			h.resumeInterrupted(ctx)
@@ -91,7 +91,7 @@ func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress
 func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, m Marks) (Progress, error) {
 	_, err := h.WriteMarks(ctx, node, m)
 	return Progress{State: StateJoining, Reason: ReasonCompleting,
-		Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
+		Message: "the removal is canceled, because the host has an entry again", Node: node.Name, Again: AgainSoon}, err
 }
 
 // findMissing returns what a node that has not joined waits for, empty if it has the bundle that is rendered from its
@@ -110,15 +110,15 @@ func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, 
 	})
 	switch {
 	case isPending && h.Subnet == "":
-		return wanted.Bundle, "the cluster network has not given it a subnet yet", nil
+		return wanted.Bundle, "the cluster network has not assigned its subnet yet", nil
 	case row.State != nodestate.Updated:
 		return wanted.Bundle, "its bundle is " + strings.ToLower(string(row.State)), nil
 	case !node.IsReady():
 		return wanted.Bundle, "its kubelet is not Ready yet", nil
 	case isPending:
-		return wanted.Bundle, "its overlay network is set up", nil
+		return wanted.Bundle, "its overlay network is being set up", nil
 	case row.Applied != wanted.Digest:
-		return wanted.Bundle, "its newest bundle is published next", nil
+		return wanted.Bundle, "its newest bundle is about to be published", nil
 	}
 	return wanted.Bundle, "", nil
 }

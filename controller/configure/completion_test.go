@@ -196,8 +196,8 @@ func TestANewNodeIsLabelledAndCordoned(t *testing.T) {
 // TestAJoiningNodeIsFollowedUntilItIsWhole: the status has what it waits for, and its cordon is lifted when nothing is left.
 func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 	const (
-		waits  = "Joining Completing: waiting for the node agent, which follows the cluster: "
-		silent = "Joining Completing: waiting for the node agent: it reports when it follows the cluster"
+		waits  = "Joining Completing: waiting for the node: "
+		silent = "Joining Completing: waiting for the first report of the node agent"
 		apply  = "apply --max-impact reboot --reboot --confirm-within 2m0s --wait 30s"
 	)
 	pending := func(s *scene) { n := s.host(hostA); n.Facts.Networks, n.Facts.Endpoints = nil, nil }
@@ -224,16 +224,16 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 			func(s *scene) { s.network.at[hostA].facts.HostName = "WIN-Z" },
 			refused(ReasonNotTheHost,
 				`the host at 10.0.140.21 reports that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`,
-				"check which host has the address 10.0.140.21; if the computer was renamed, give it its name back"), "",
+				"check which host has the address 10.0.140.21; if the computer was renamed, restore its name"), "",
 		},
 		"it has an older bundle": {
 			func(s *scene) { s.publish(published.Report{State: published.StateApplying}) }, waits + "its bundle is updating", "",
 		},
 		"it has no subnet": {
-			func(s *scene) { s.host(hostA).Subnet = ""; pending(s); s.publish(s.applied()) }, waits + "the cluster network has not given it a subnet yet", "",
+			func(s *scene) { s.host(hostA).Subnet = ""; pending(s); s.publish(s.applied()) }, waits + "the cluster network has not assigned its subnet yet", "",
 		},
 		"its network is not there": {
-			func(s *scene) { pending(s); s.publish(s.applied()) }, waits + "its overlay network is set up", "",
+			func(s *scene) { pending(s); s.publish(s.applied()) }, waits + "its overlay network is being set up", "",
 		},
 		"its kubelet is not Ready": {
 			func(s *scene) {
@@ -247,13 +247,13 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 				pending(s)
 				s.publish(s.applied())
 				s.host(hostA).Facts = now
-			}, waits + "its newest bundle is published next", "",
+			}, waits + "its newest bundle is about to be published", "",
 		},
 		"it was rolled back": {
 			func(s *scene) {
 				s.publish(published.Report{State: published.StateRolledBack, Message: "containerd does not start"})
 			},
-			refused(ReasonRolledBack, "containerd does not start", "correct the cause in the message; a new bundle is applied at once. To retry the same bundle: "+
+			refused(ReasonRolledBack, "containerd does not start", "correct the inputs that caused this (see the message); the node applies the corrected bundle at once. To try the same bundle again: "+
 				`wmco retry win-a`), "",
 		},
 		"all is there": {func(s *scene) { s.publish(s.applied()) }, "Joined Joined: node win-a has joined", ""},
@@ -314,8 +314,8 @@ func TestANewNodeStaysCordonedUntilItsImagesAreThere(t *testing.T) {
 	list := imageList(s.desiredBundle().Bundle.Bundle)
 	report.Features = append(report.Features, published.FeaturePinnedImages)
 	for present, want := range []string{
-		"Joining Completing: the node stays cordoned until its pinned images are there: 0 of 2",
-		"Joining Completing: the node stays cordoned until its pinned images are there: 1 of 2",
+		"Joining Completing: the node stays cordoned until its pinned images are pulled: 0 of 2",
+		"Joining Completing: the node stays cordoned until its pinned images are pulled: 1 of 2",
 		"Joined Joined: node win-a has joined",
 	} {
 		report.Images = published.ImageProgress{List: list, Wanted: 2, Present: present}

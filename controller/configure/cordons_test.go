@@ -15,7 +15,7 @@ import (
 
 // TestARemovalIsTakenBack when its entry is there again, whatever bundle the node has by then.
 func TestARemovalIsTakenBack(t *testing.T) {
-	const back = "Joining Completing: its removal is taken back: its entry is there again"
+	const back = "Joining Completing: the removal is canceled, because the host has an entry again"
 	removed := func(n *corev1.Node) {
 		n.Annotations[VersionAnnotation], n.Annotations[JoiningAnnotation], n.Spec.Unschedulable = "1.0.0", ValueTrue, true
 		n.Spec.Taints = []corev1.Taint{{Key: "of-a-user", Effect: corev1.TaintEffectNoSchedule}, {Key: windowsnode.RemovingTaint, Effect: corev1.TaintEffectNoSchedule}}
@@ -28,9 +28,9 @@ func TestARemovalIsTakenBack(t *testing.T) {
 	}{
 		"it works": {func(*corev1.Node) {}, "Joined Joined: ", true},
 		"its kubelet is stopped": {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse },
-			"Joining Completing: waiting for the node agent, which follows the cluster: its kubelet is not Ready yet", false},
+			"Joining Completing: waiting for the node: its kubelet is not Ready yet", false},
 		"its agent is silent": {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon().Add(time.Hour)) },
-			"Joining Completing: waiting for the node agent: it reports when it follows the cluster", false},
+			"Joining Completing: waiting for the first report of the node agent", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -98,7 +98,7 @@ func TestANodeThatIsBeingDeletedHasNotJoined(t *testing.T) {
 	s.join(hostA)
 	s.publish(s.applied())
 	must(t, s.client.Delete(t.Context(), s.node("win-a")))
-	const want = "Waiting Completing: its Node is being deleted, and waits for example.com/keep; fix: look at the controllers whose finalizers are on the Node"
+	const want = "Waiting Completing: the Node is being deleted, and waits for its finalizers example.com/keep; fix: check the controllers of these finalizers"
 	if got := described(s.join(hostA)); got != want || !s.node("win-a").Spec.Unschedulable {
 		t.Errorf("%q, want %q; cordoned %t", got, want, s.node("win-a").Spec.Unschedulable)
 	}

@@ -253,7 +253,7 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 		p.Reason, p.Message = ReasonRegistering,
 			"waiting for the Node: the kubelet registers it when its certificate is approved"
 		if h.Name != "" {
-			p.Reason, p.Message = ReasonCompleting, "waiting for the node agent: it reports when it follows the cluster"
+			p.Reason, p.Message = ReasonCompleting, "waiting for the first report of the node agent"
 		}
 		if len(o.RebootPending) > 0 {
 			p.Reason, p.Message = ReasonRebooting, "the host reboots"
@@ -269,7 +269,7 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is retried"
 	}
 	if o.DiskFull {
-		p.Fix = "free space on drive C: of the host, or give it a larger disk; it is retried"
+		p.Fix = "free space on drive C: of the host, or extend the disk; the operator retries"
 	}
 	return p
 }

@@ -76,7 +76,7 @@ func TestWhatAHostWaitsFor(t *testing.T) {
 		},
 		"it cannot be rendered": {
 			func(s *scene) { s.network.at[hostA].facts.DNSSuffix = "a b" }, Ref{Address: hostA},
-			`Waiting FactsInvalid: "a b" is not a DNS name; fix: print the facts again: wmco-node facts`,
+			`Waiting FactsInvalid: "a b" is not a DNS name; fix: if you edited the file of --facts, write it again with wmco-node facts; otherwise correct the value on the host`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestInputsThatCannotBeReadAreAnError(t *testing.T) {
 
 // TestWhatTheEndOfARunMeans for the host.
 func TestWhatTheEndOfARunMeans(t *testing.T) {
-	const disk = "free space on drive C: of the host, or give it a larger disk; it is retried"
+	const disk = "free space on drive C: of the host, or extend the disk; the operator retries"
 	pending := []bundle.EntryID{"feature Containers"}
 	for name, tt := range map[string]struct {
 		end  protocol.Event
@@ -126,7 +126,7 @@ func TestWhatTheEndOfARunMeans(t *testing.T) {
 		"the same": {protocol.Event{Result: protocol.ResultSame}, "", registering, AgainSoon},
 		"applied, and it is a node": {
 			protocol.Event{Result: protocol.ResultApplied}, "win-a",
-			"Joining Completing: waiting for the node agent: it reports when it follows the cluster", AgainSoon,
+			"Joining Completing: waiting for the first report of the node agent", AgainSoon,
 		},
 		"applied with the next boot": {
 			protocol.Event{Result: protocol.ResultApplied, RebootPending: pending}, "", "Joining Rebooting: the host reboots", AgainSoon,

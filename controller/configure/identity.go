@@ -54,7 +54,7 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Clus
 	return &refusal{
 		ReasonNotTheHost, fmt.Sprintf("the host at %s reports that it is node %q, and the operator knows it as node "+
 			"%s; nothing was changed on it", n.Address, name, node),
-		"check which host has the address " + n.Address + "; if the computer was renamed, give it its name back",
+		"check which host has the address " + n.Address + "; if the computer was renamed, restore its name",
 	}
 }
 
@@ -149,7 +149,7 @@ func (h Host) checkOwnAddress(facts bundle.Facts) error {
 	return &refusal{
 		ReasonTranslated, fmt.Sprintf("the host that answers at %s has no adapter with this address (it has %s); "+
 			"its kubelet could not announce it", h.Address, cmp.Or(has, "none")),
-		"write the address that the host has in the network of the cluster in the place of " + h.Address +
+		"use the host's own address in the network of the cluster in place of " + h.Address +
 			"; the operator and the pods have to reach it there",
 	}
 }
@@ -221,7 +221,7 @@ func (h Host) refuseOtherHost(other record.Record, name string) error {
 	this, fix := record.Record{Machine: types.UID(h.MachineUID), MachineName: h.MachineName, Entry: h.Address},
 		"remove the entry "+h.Address+" of "+InstancesName
 	if h.Backing == render.BackingMachine {
-		fix = "nothing has to be done if " + other.String() +
+		fix = "none if " + other.String() +
 			" is being deleted; otherwise check which host has the address " + h.Address
 	}
 	return &refusal{
@@ -289,7 +289,7 @@ func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bu
 		if slices.ContainsFunc(addresses, func(a string) bool {
 			return a == other.Address || slices.Contains(other.Addresses, a)
 		}) {
-			fix = "look which of the two hosts has the address; do not delete the Node"
+			fix = "check which of the two hosts has the address; do not delete the Node"
 			return taken("has the address of " + record.New(gather.HostID(other)).String() + " (" + other.Address + ")")
 		}
 	}

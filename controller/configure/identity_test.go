@@ -140,7 +140,7 @@ func TestAHostIsRefusedByItsKeyOrFacts(t *testing.T) {
 	translated := func(addresses string) string {
 		return refused(ReasonTranslated,
 			"the host that answers at 10.0.140.21 has no adapter with this address (it has "+addresses+"); its kubelet could not announce it",
-			"write the address that the host has in the network of the cluster in the place of 10.0.140.21; the operator and the pods have to reach it there")
+			"use the host's own address in the network of the cluster in place of 10.0.140.21; the operator and the pods have to reach it there")
 	}
 	twice := func(this, that string) string {
 		return refused(ReasonSameHost, this+" is the same host as "+that+", which is in the inputs too",
@@ -239,7 +239,7 @@ func TestAHostDoesNotBecomeTheNodeOfAnotherRecord(t *testing.T) {
 			scene: func(s *scene) { s.onlyMachine("m"); s.addRecord(s.recordOf(hostB, "win-a", keyA)) },
 			want: refused(ReasonSameHost,
 				"Machine m (10.0.140.21) is the same host as 10.0.140.22 (10.0.140.22), which is node win-a; nothing was changed on it",
-				"nothing has to be done if 10.0.140.22 is being deleted; otherwise check which host has the address 10.0.140.21"),
+				"none if 10.0.140.22 is being deleted; otherwise check which host has the address 10.0.140.21"),
 		},
 		"the key of a Machine": {
 			scene: func(s *scene) {
@@ -262,7 +262,7 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 	}
 	const (
 		rename = "rename the computer at 10.0.140.21; if this host left the Node behind, delete the Node"
-		which  = "look which of the two hosts has the address; do not delete the Node"
+		which  = "check which of the two hosts has the address; do not delete the Node"
 	)
 	unreached := func(addresses, entry string) string {
 		return taken("does not report the address at which the host is reached ("+addresses+")",

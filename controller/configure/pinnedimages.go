@@ -38,13 +38,13 @@ func imageList(b bundle.Bundle) bundle.Digest {
 
 // pullingImages is the progress of a node that waits for its images.
 func pullingImages(node windowsnode.Node) Progress {
-	text := "the node stays cordoned until its pinned images are there: " + describeImages(node.Report.Images)
+	text := "the node stays cordoned until its pinned images are pulled: " + describeImages(node.Report.Images)
 	return Progress{State: StateJoining, Reason: ReasonCompleting, Message: text, Node: node.Name, Again: AgainSoon}
 }
 
 func describeImages(p published.ImageProgress) string {
 	if p.Wanted == 0 {
-		return "the node agent has not begun"
+		return "the node agent has not started"
 	}
 	text := fmt.Sprintf("%d of %d", p.Present, p.Wanted)
 	if p.Message != "" {

@@ -128,10 +128,10 @@ func ProgressOfError(err error) Progress {
 	switch {
 	case IsStopped(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting,
-			Message: "the operator was stopped; the next one goes on", Again: AgainSoon}
+			Message: "the operator was stopped; the next one continues", Again: AgainSoon}
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting,
-			Message: "the Node was changed by another client; it is read again", Again: AgainSoon}
+			Message: "another client has changed the Node; the operator reads it again", Again: AgainSoon}
 	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress), errors.Is(err, errOtherKey):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
 	case errors.Is(err, remote.ErrNoPlace):
@@ -143,7 +143,7 @@ func ProgressOfError(err error) Progress {
 		p.State, p.Reason, p.Again = StateWaiting, ReasonOtherRun, AgainSoon
 	case isAPIServerError(err):
 		p.State, p.Reason, p.Again = StateWaiting, ReasonAPIError, againAPI
-		p.Fix = "nothing for the host: it is retried every few seconds; if that stays, look at the API server"
+		p.Fix = "none; the operator retries every few seconds. If it persists, check the API server"
 	case errors.As(err, &own):
 		p.Reason, p.Fix = own.reason, own.fix
 	case errors.As(err, &refused):

@@ -40,7 +40,7 @@ func (h Host) sharesAddress() (Progress, bool) {
 	return Progress{
 		State: StateWaiting, Reason: ReasonSameHost, Message: text +
 			"; nothing is done on the host because of Machine " + h.MachineName, Again: AgainLater,
-		Fix: "look in the cloud which of the two has an instance with this address, and delete the one that has none",
+		Fix: "check in the cloud which of the two Machines has a virtual machine with this address, and delete the other Machine",
 	}, true
 }
 

@@ -19,7 +19,7 @@ import (
 // TestNoMachineOfTwoWithOneAddressIsReached: it is not known whose host it is.
 func TestNoMachineOfTwoWithOneAddressIsReached(t *testing.T) {
 	const (
-		fix    = "; fix: look in the cloud which of the two has an instance with this address, and delete the one that has none"
+		fix    = "; fix: check in the cloud which of the two Machines has a virtual machine with this address, and delete the other Machine"
 		shared = "Waiting SameHost: Machine a and Machine b have the same address 10.0.140.21"
 		left   = "; nothing is done on the host because of Machine a"
 	)

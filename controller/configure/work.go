@@ -25,12 +25,12 @@ const (
 
 // CopyExecutables brings the executables of the next bundle to a host.
 func CopyExecutables() Work {
-	return Work{nodestate.Updating, ReasonCopying, "executables of its next bundle are copied to the host"}
+	return Work{nodestate.Updating, ReasonCopying, "copying the executables of the newest bundle to the host"}
 }
 
 // RepairAgent starts a node agent again that does not report.
 func RepairAgent() Work {
-	return Work{nodestate.Updating, ReasonRepairing, "its node agent is repaired"}
+	return Work{nodestate.Updating, ReasonRepairing, "repairing the node agent"}
 }
 
 // CleanUpHost removes everything managed from a host.

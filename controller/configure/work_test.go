@@ -28,10 +28,10 @@ func TestWorkOnTheHostOfANodeSaysItsStep(t *testing.T) {
 	}
 	shows("", 0)
 	ctx, end := u.BeginWork(t.Context(), "win-1", CopyExecutables())
-	shows("executables of its next bundle are copied to the host", 1)
+	shows("copying the executables of the newest bundle to the host", 1)
 	remote.NoteStep(ctx, remote.Step{Text: "copying executables: 3 of 80 MiB"})
 	remote.NoteStep(ctx, remote.Step{Text: "copying executables: 4 of 80 MiB"})
-	shows("executables of its next bundle are copied to the host: copying executables: 4 of 80 MiB", 2)
+	shows("copying the executables of the newest bundle to the host: copying executables: 4 of 80 MiB", 2)
 	if _, ok := u.NodeWork("win-2"); ok {
 		t.Error("something is done with another node")
 	}
@@ -39,7 +39,7 @@ func TestWorkOnTheHostOfANodeSaysItsStep(t *testing.T) {
 	shows("", 3)
 	// The next work begins without the last step of this one.
 	_, end = u.BeginWork(t.Context(), "win-1", CopyExecutables())
-	shows("executables of its next bundle are copied to the host", 4)
+	shows("copying the executables of the newest bundle to the host", 4)
 	end()
 }
 

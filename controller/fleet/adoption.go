@@ -32,7 +32,8 @@ func (r *Row) explainAdoption(node windowsnode.Node, hosts []status.Host) {
 			(h.Node == r.Node || h.Node == "" && slices.ContainsFunc(node.Status.Addresses, isAt))
 	})
 	if i < 0 {
-		r.Message, r.Fix = "its adoption is asked for, and has not begun; until then: "+r.Message, ""
+		r.Message, r.Fix = "adoption requested, not started yet; until it starts, the node gets no changes, "+
+			"not even a rotated CA or pull secret", ""
 		return
 	}
 	r.Reason, r.Message, r.Fix, r.Log = hosts[i].Reason, hosts[i].Message, hosts[i].Fix, hosts[i].Log

@@ -28,8 +28,8 @@ func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 	recorded, elsewhere := refuses, refuses
 	recorded.Address, recorded.Node = "host.example.com", "win-a"
 	elsewhere.Address = "10.0.0.8"
-	const keeps = "joined by another operator (version 11.0.0): no change reaches it, not even a rotated CA or pull secret"
-	const asked = "its adoption is asked for, and has not begun; until then: " + keeps
+	const keeps = "configured by the existing operator (version 11.0.0); until you adopt the node, it gets no changes, not even a rotated CA or pull secret"
+	const asked = "adoption requested, not started yet; until it starts, the node gets no changes, not even a rotated CA or pull secret"
 	for _, c := range []struct {
 		name, settings, annotation string
 		host                       status.Host

@@ -152,9 +152,9 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 	for _, x := range set.Findings {
 		switch {
 		case x.Reason == reason.Forbidden && x.Object.Kind == "ConfigMap":
-			f.Rollout.Note = "the settings are taken for the default ones: " + x.Message
+			f.Rollout.Note = "cannot read the settings, assuming the defaults: " + x.Message
 		case x.Reason == reason.Forbidden && x.Object.Kind == "Lease":
-			f.Operator.Note = "it is not known whether the operator works: " + x.Message
+			f.Operator.Note = "cannot tell whether the operator is running: " + x.Message
 		case x.Reason != reason.Forbidden || x.Object.Kind == "Node":
 			findings = append(findings, x)
 		}
@@ -218,7 +218,7 @@ func (r *read) decodeSettings() (render.Settings, string) {
 	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey],
 		bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
 	if findings.Refused() {
-		return s, "the settings are taken for the default ones: " + findings[0].Message
+		return s, "cannot read the settings, assuming the defaults: " + findings[0].Message
 	}
 	return s, ""
 }

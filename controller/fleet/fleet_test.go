@@ -69,15 +69,15 @@ func TestStates(t *testing.T) {
 		{"applied", &published.Report{State: published.StateApplied, Desired: wanted, Applied: wanted}, now(), nodestate.Updated, ""},
 		{"another bundle", &published.Report{State: published.StateApplied, Desired: bundle.Of(nil)}, now(), nodestate.Stale, ""},
 		{"being applied", &published.Report{State: published.StateApplying, Desired: wanted}, now(), nodestate.Updating, ""},
-		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), nodestate.Waiting, "drains"},
+		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), nodestate.Waiting, "when it is the node's turn, after a drain if one is needed"},
 		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), nodestate.Waiting, "--payload"},
-		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), nodestate.Waiting, "reboot"},
+		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), nodestate.Waiting, "wmco reboot win-a"},
 		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), nodestate.Degraded, "wmco retry win-a"},
 		{"no room", &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now(), nodestate.Waiting, "free space on drive C:"},
 		{"a damaged layer", &published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: wanted}, now(), nodestate.Degraded, "the operator publishes the layer again"},
-		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), nodestate.Degraded, "fix the cause on the host"},
+		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), nodestate.Degraded, "repair the host, then: wmco retry win-a"},
 		{"refused", &published.Report{State: published.StateFailed, Refused: wanted, Desired: wanted}, now(), nodestate.Degraded, "the operator writes the annotation again"},
-		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), nodestate.Degraded, "it is retried"},
+		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), nodestate.Degraded, "the node agent retries"},
 		{"no report", nil, now(), nodestate.NotReporting, "windows-instance-config-daemon"},
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), nodestate.NotReporting, "windows-instance-config-daemon"},
 	} {
@@ -133,11 +133,11 @@ func TestTheFormOfANewerOperatorIsNotDamage(t *testing.T) {
 	n.Annotations[published.DesiredAnnotation] = `{"schema": 99}`
 	n.Annotations[published.DesiredVersionAnnotation] = "2.0.0"
 	row := Of(windowsnode.Decode(n), windowsnode.SilenceByKubelet)
-	if row.Reason != ReasonNewerOperator || row.Fix != "leave the annotation alone, and use the wmco of the operator's version 2.0.0" {
+	if row.Reason != ReasonNewerOperator || row.Fix != "use the wmco of the operator's version 2.0.0; do not edit the annotation" {
 		t.Errorf("reason %s, fix %s", row.Reason, row.Fix)
 	}
 	n.Annotations[published.DesiredAnnotation] = "{"
-	if row := Of(windowsnode.Decode(n), windowsnode.SilenceByKubelet); row.Reason != "" || row.Fix != "remove the annotation; the operator writes it again" {
+	if row := Of(windowsnode.Decode(n), windowsnode.SilenceByKubelet); row.Reason != "" || row.Fix != "remove this annotation; the operator writes it again" {
 		t.Errorf("damaged: reason %s, fix %s", row.Reason, row.Fix)
 	}
 }

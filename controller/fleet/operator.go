@@ -50,9 +50,9 @@ func operatorOf(lease *coordinationv1.Lease, namespace string, now time.Time) Op
 		lasts = time.Duration(*s) * time.Second
 	}
 	if silent := now.Sub(o.Heard); !o.Heard.IsZero() && silent > lasts+heartbeat.Tolerance {
-		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: its status here is outdated",
+		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s; the status below is outdated",
 			namespace, duration.HumanDuration(silent))
-		o.Fix = fmt.Sprintf("look at its Pods and their logs: oc -n %s get deployment,pods,lease", namespace)
+		o.Fix = fmt.Sprintf("check its Pods and their logs: oc -n %s get deployment,pods,lease", namespace)
 	}
 	return o
 }
@@ -62,9 +62,9 @@ func operatorOf(lease *coordinationv1.Lease, namespace string, now time.Time) Op
 func (f *Fleet) NoteAbsence(namespace string) {
 	if f.Operator == (Operator{}) && len(f.Conditions) == 0 {
 		f.Operator = Operator{
-			Problem: fmt.Sprintf("no operator in namespace %s: it has neither the Lease %s nor a WindowsNodesStatus",
+			Problem: fmt.Sprintf("no operator in namespace %s (found neither its Lease %s nor a WindowsNodesStatus)",
 				namespace, status.OperatorName),
-			Fix: "name the namespace of the operator with -n, or install it (docs/install.md)",
+			Fix: "give the operator's namespace with -n, or install the operator (docs/install.md)",
 		}
 	}
 }
@@ -79,11 +79,11 @@ func (r *Row) noteReady(node windowsnode.Node) {
 		return
 	}
 	why := bundle.BoundedText(cmp.Or(c.Message, c.Reason), longestSaid)
-	r.Message = "the Node is not Ready since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
+	r.Message = "the Node has not been Ready since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 	if why != "" {
 		r.Message += ": " + why
 	}
-	r.Fix = `check that the host runs, and on it the services kubelet and containerd; their logs are below C:\var\log`
+	r.Fix = `check that the host is up, and that its services kubelet and containerd are running; logs: C:\var\log`
 }
 
 // IsReady reports whether the Node is Ready, as far as is known: a Node of a file may have no such condition.

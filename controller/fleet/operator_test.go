@@ -76,8 +76,8 @@ func TestANodeThatIsNotReady(t *testing.T) {
 		done    bool
 	}{
 		{"updated and Ready", corev1.ConditionTrue, published.StateApplied, "", true},
-		{"updated and silent", corev1.ConditionUnknown, published.StateApplied, "the Node is not Ready since 2026-01-01T11:00:00Z: runtime is down", false},
-		{"updated and not Ready", corev1.ConditionFalse, published.StateApplied, "the Node is not Ready since 2026-01-01T11:00:00Z: runtime is down", false},
+		{"updated and silent", corev1.ConditionUnknown, published.StateApplied, "the Node has not been Ready since 2026-01-01T11:00:00Z: runtime is down", false},
+		{"updated and not Ready", corev1.ConditionFalse, published.StateApplied, "the Node has not been Ready since 2026-01-01T11:00:00Z: runtime is down", false},
 		{"rolled back and not Ready", corev1.ConditionFalse, published.StateRolledBack, "the kubelet", false},
 		{"updating, which restarts the kubelet", corev1.ConditionFalse, published.StateApplying, "", false},
 	} {

@@ -36,24 +36,24 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	switch {
 	case node.WaitsForAdoption() && !node.Report.Adopting:
 		r.State, r.Reason, r.Fix = nodestate.Waiting, ReasonWaitingForAdoption, AdoptFix(node.Name)
-		r.Message = "joined by another operator (version " + node.Annotations[published.VersionAnnotation] +
-			"): no change reaches it, not even a rotated CA or pull secret"
+		r.Message = "configured by the existing operator (version " + node.Annotations[published.VersionAnnotation] +
+			"); until you adopt the node, it gets no changes, not even a rotated CA or pull secret"
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "" && node.Report.Adopting:
 		r.State, r.Reason = nodestate.Waiting, ReasonAdopting
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
-		r.State, r.Fix = nodestate.Joining, "wait while its host joins (wmco status lists it); if it has neither a "+
+		r.State, r.Fix = nodestate.Joining, "wait while the host joins (wmco status lists it). If the host has neither a "+
 			"Machine nor an entry in windows-instances, add the entry again, or delete the Node"
-		r.Message = "no bundle is published for this node"
+		r.Message = "no bundle is published for this node yet"
 		return r
 	case node.DesiredError != nil:
 		r.State, r.Message, r.Fix = nodestate.Degraded,
 			fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError),
-			"remove the annotation; the operator writes it again"
+			"remove this annotation; the operator writes it again"
 		if newer := (*bundle.SchemaError)(nil); errors.As(node.DesiredError, &newer) {
 			r.Reason, r.Fix = ReasonNewerOperator,
-				"leave the annotation alone, and use the wmco of the operator's version "+node.Annotations[published.DesiredVersionAnnotation]
+				"use the wmco of the operator's version "+node.Annotations[published.DesiredVersionAnnotation]+"; do not edit the annotation"
 		}
 		return r
 	}
@@ -65,7 +65,7 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 		r.State, r.Message, r.Fix = nodestate.NotReporting,
 			"the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
 	case node.Report.Desired != node.Desired.Bundle:
-		r.State, r.Reason, r.Message = nodestate.Stale, "", "the node agent has not acted on the published bundle yet"
+		r.State, r.Reason, r.Message = nodestate.Stale, "", "the node agent has not picked up the published bundle yet"
 	default:
 		r.judge(node.Report)
 	}
@@ -114,11 +114,11 @@ func (r *Row) judge(report published.Report) {
 	case published.StateApplying:
 		r.State = nodestate.Updating
 	case published.StateNeedsPermission:
-		r.State, r.Fix = nodestate.Waiting, "the operator drains the node before it permits this"
+		r.State, r.Fix = nodestate.Waiting, "none; the operator permits the change when it is the node's turn, after a drain if one is needed"
 	case published.StatePayloadMissing:
-		r.State, r.Fix = nodestate.Waiting, "the operator copies the executables; or run wmco apply --host with --payload"
+		r.State, r.Fix = nodestate.Waiting, "none; the operator copies the executables. To copy them yourself: wmco apply --host with --payload"
 	case published.StateRebootPending:
-		r.State, r.Fix = nodestate.Waiting, "reboot the host"
+		r.State, r.Fix = nodestate.Waiting, "wmco reboot "+r.Node+" (drains the node first)"
 	case published.StateRolledBack, published.StateFailed:
 		r.State, r.Fix, r.Log = nodestate.Degraded, report.Fix(r.Node), report.Log
 		if report.WaitsForRoom() {

@@ -33,7 +33,7 @@ func (g *gatherer) reportIgnored() {
 			}
 			message := "is ignored by Windows nodes: " + k.Instead
 			if k.Reason == reason.ForeignLayersFetched {
-				message = "is not followed for some layers: " + k.Instead
+				message = "has no effect for foreign layers: " + k.Instead
 			}
 			g.addFinding(k.Severity, k.Reason, bundle.Finding{Object: o.Ref, Message: message, Fix: k.Fix})
 		}

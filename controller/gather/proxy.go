@@ -87,7 +87,7 @@ func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 		return predicted
 	}
 	f.Message = "is empty, as in git: nodes are shown with what the network operator writes there, computed from " + from
-	f.Fix = "nothing; noProxy is exact where the objects are those of the cluster"
+	f.Fix = "none; noProxy is exact if the objects are those of the cluster"
 	g.addFinding(bundle.SeverityInfo, reason.ProxyStatusPredicted, f)
 	return predicted
 }
@@ -272,7 +272,7 @@ func (g *gatherer) trustedCA(given string) {
 	case g.cluster.Proxy.IsZero():
 		if ok && !empty {
 			g.addFinding(bundle.SeverityInfo, reason.TrustedCAIgnored, bundle.Finding{
-				Object: o.Ref, Message: "is ignored: the cluster has no proxy, so nodes get no CAs of a proxy", Fix: "nothing, or remove the ConfigMap",
+				Object: o.Ref, Message: "is ignored: the cluster has no proxy, so nodes get no CAs of a proxy", Fix: "none, or remove the ConfigMap",
 			})
 		}
 	case empty && given != "":

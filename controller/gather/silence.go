@@ -157,7 +157,7 @@ func (g *gatherer) reportAbsentObjects() {
 	if len(list) > 0 {
 		g.addFinding(bundle.SeverityInfo, reason.DefaultsAssumed, bundle.Finding{
 			Message: "not in the inputs, so defaults are assumed: " +
-				strings.Join(list, ", "), Fix: "nothing if the cluster lacks them too; otherwise add them",
+				strings.Join(list, ", "), Fix: "none if the cluster lacks them too; otherwise add them",
 		})
 	}
 }

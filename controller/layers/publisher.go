@@ -34,8 +34,8 @@ type Publisher struct {
 	// Live asks the API server. What is taken away is decided by it.
 	Live   client.Reader
 	Client client.Client
-	// Known returns what reports whether the operator knows the host of a Node, by its name and UID; live asks the API
-	// server. Layers are for these alone.
+	// Known returns a function that reports whether the operator has recorded a host for the Node with this name and UID.
+	// With live, it reads from the API server, otherwise from the cache. Only these Nodes get layers.
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Namespace is that of the operator.
 	Namespace string

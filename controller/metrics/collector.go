@@ -79,7 +79,7 @@ var (
 	imagesMissing = newDescription("wmco_node_pinned_images_missing",
 		"Number of images of PinnedImageSets for Windows nodes that are not on a Windows node, as its agent reports.", labelNode)
 	bootPending = newDescription("wmco_node_windows_reboot_pending",
-		"1 while Windows itself waits for a boot of a node, by what asked for it.", labelNode, labelReason)
+		"1 while Windows itself needs a reboot on a node, by cause.", labelNode, labelReason)
 	rolledBack = newDescription("wmco_node_rolled_back_changes",
 		"Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
 	change = newDescription("wmco_node_last_change_seconds",

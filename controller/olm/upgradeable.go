@@ -113,15 +113,15 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	case isStuck(n, silence):
 		return ""
 	case n.Life() == windowsnode.LifeJoining:
-		return "joins"
+		return "is joining"
 	case n.Life() == windowsnode.LifeRemoving:
-		return "is removed"
+		return "is being removed"
 	case n.Rollout.Slot.Held:
 		return "is being updated by the rollout"
 	case row.State == nodestate.Updating:
-		return "applies its bundle"
+		return "is applying its bundle"
 	case isObserved(n):
-		return "is observed as a canary"
+		return "is a settling canary"
 	}
 	return ""
 }

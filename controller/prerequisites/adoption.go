@@ -58,8 +58,8 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	var parts []string
 	if len(waiting) > 0 {
 		slices.Sort(waiting)
-		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull "+
-			"secret that is rotated: %s", bundle.Count(len(waiting), "node"),
+		parts = append(parts, fmt.Sprintf("%s of the existing operator, without changes until adopted, not even a rotated CA or "+
+			"pull secret: %s", bundle.Count(len(waiting), "node"),
 			firstNames(waiting))+waitingCAs(of.clientCAs, of.serverCAs))
 	}
 	if len(adopting) > 0 {
@@ -69,10 +69,10 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	text := strings.Join(parts, "; ")
 	if len(asked) > 0 {
 		slices.Sort(asked)
-		text += "; requested and not begun: " + firstNames(asked) + " (wmco status shows the cause)"
+		text += "; adoption requested, not started yet: " + firstNames(asked) + " (wmco status shows the cause)"
 	}
 	if len(waiting) > len(asked) {
-		text += "; fix: wmco adopt NAME, or the setting adoption: Rollout for all (docs/takeover.md)"
+		text += "; fix: wmco adopt NODE, or the setting adoption: Rollout for all nodes (docs/takeover.md)"
 	}
 	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption,
 		Message: published.Shorten(text)}, nil

@@ -16,15 +16,15 @@ import (
 
 // TestWhatIsAskedForIsNotAdvised: who has asked for an adoption, or set that all are adopted, is not told to do so.
 func TestWhatIsAskedForIsNotAdvised(t *testing.T) {
-	const one, all, asked = "fix: wmco adopt NAME", "the setting adoption: Rollout", "requested and not begun: "
+	const one, all, asked = "fix: wmco adopt NODE", "the setting adoption: Rollout", "adoption requested, not started yet: "
 	for _, c := range []struct {
 		name     string
 		adoption render.AdoptionMode
 		annotate []string
 		has, not []string
 	}{
-		{"nothing is asked for", render.AdoptionManual, nil, []string{"2 nodes of another operator", "win-a, win-b", one, all}, []string{asked}},
-		{"one is asked for", render.AdoptionManual, []string{"win-b"}, []string{"2 nodes of another operator", asked + "win-b (wmco status", one, all}, nil},
+		{"nothing is asked for", render.AdoptionManual, nil, []string{"2 nodes of the existing operator", "win-a, win-b", one, all}, []string{asked}},
+		{"one is asked for", render.AdoptionManual, []string{"win-b"}, []string{"2 nodes of the existing operator", asked + "win-b (wmco status", one, all}, nil},
 		{"both are asked for", render.AdoptionManual, []string{"win-a", "win-b"}, []string{asked + "win-a, win-b (wmco status"}, []string{one, all}},
 		{"the settings ask for all", render.AdoptionRollout, nil, []string{asked + "win-a, win-b (wmco status"}, []string{one, all}},
 	} {

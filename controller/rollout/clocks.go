@@ -33,7 +33,7 @@ func (t *statusReporter) clockSkews(nodes map[string]windowsnode.Node, r renderi
 // clocksAgree lists clocks that differ from the operator's. It is a hint: nothing is decided by it.
 func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree,
-		Message: "no clock of a node is known to differ from the operator's by more than " +
+		Message: "all clocks of nodes that the operator has compared agree with its own within " +
 			strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
 	if len(skews) == 0 {
 		return c
@@ -44,6 +44,6 @@ func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonClockSkew
 	c.Message = "the clocks of nodes differ from the operator's: " + bundle.JoinFirst(texts, 3, ", ", moreNodes) +
-		" (fix: " + heartbeat.Fix + "; if it is all of them, that of the node on which the operator runs)"
+		"; fix: " + heartbeat.Fix + "; if all nodes are listed, correct the clock of the operator's own node"
 	return c
 }

@@ -25,7 +25,8 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
+// EventLayerReplaced is the reason of an Event: another user or program changed the Secret of a layer, and the operator
+// has replaced it.
 const EventLayerReplaced = "LayerReplaced"
 
 // EventChangeHeld is the reason of an Event about a change that would stop all pods.
@@ -34,8 +35,8 @@ const EventChangeHeld = "ChangeHeld"
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
 const maxNodeEvents = 20
 
-// StatusPause is the least time between two writes of a status whose counts and messages alone differ: while a thousand
-// nodes report, each call has other counts.
+// StatusPause is the minimum time between two status writes that change only counts and messages. While many nodes
+// report, these change with every call.
 const StatusPause = 3 * time.Second
 
 // statusReporter reports how publication and rollout go: in the WindowsNodesStatus, and in Events on the operator's Deployment and
@@ -82,7 +83,7 @@ func findingSentence(f bundle.Finding) string {
 		text = where + ": " + text
 	}
 	if f.Fix != "" {
-		text += " (fix: " + f.Fix + ")"
+		text += "; fix: " + f.Fix
 	}
 	return text
 }
@@ -180,7 +181,7 @@ func (t *statusReporter) reportUnserved() {
 	}
 	t.unserved = true
 	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version +
-		", so conditions are reported in the log and in Events alone (fix: apply deploy/crd)"
+		", so conditions are reported only in the log and in Events; fix: apply deploy/crd"
 	t.log.Info(message)
 	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
 }
@@ -190,8 +191,8 @@ func (t *statusReporter) reportDamaged(secrets []string) {
 	for _, name := range secrets {
 		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
 		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventLayerReplaced, "Replace "+name,
-			"Secret %s was damaged, or was another one, and was replaced; nodes fetch it again by themselves; fix: "+
-				"see in the audit log who writes Secrets of namespace %s", name, t.writer.Namespace)
+			"the content of Secret %s had changed; the operator has replaced it, and nodes fetch it again automatically; fix: "+
+				"find out in the audit log who writes Secrets of namespace %s", name, t.writer.Namespace)
 	}
 }
 
@@ -214,7 +215,7 @@ func (t *statusReporter) sendEvents(r rendering) {
 		// Kubelets and kubectl use the name of a Node as its UID in events.
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
 		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s",
-			published.Shorten("the bundle of this node is refused, its published one stays: "+findingSentence(n.Finding)))
+			published.Shorten("the new bundle of this node is refused; the node keeps its published bundle. "+findingSentence(n.Finding)))
 	}
 }
 
@@ -232,9 +233,12 @@ func (t *statusReporter) sendWarnings(findings bundle.Findings) {
 	t.warned = now
 }
 
+// inputsRefused is the message of all conditions while nothing is published because of the inputs.
+const inputsRefused = "the inputs are refused; all nodes keep their published bundles"
+
 // refusalReason is why nothing is published.
 func refusalReason(findings bundle.Findings) string {
-	return "invalid inputs: keeping the published bundles: " + findingSentence(findings[0]) +
+	return inputsRefused + "; " + findingSentence(findings[0]) +
 		countMoreText(len(findings)-1, "finding")
 }
 
@@ -258,18 +262,17 @@ func outcomeConditions(o outcome) []metav1.Condition {
 	case len(o.blocking) > 0:
 		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason,
 			published.Shorten(refusalReason(o.blocking))
-		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused,
-			"invalid inputs: keeping the published bundles"
+		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, inputsRefused
 	case len(o.refused) > 0:
 		first := o.refused[0]
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
-		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, its published one stays: "+
+		accepted.Message = published.Shorten(fmt.Sprintf("the new bundle of %s is refused; the node keeps its published bundle. "+
 			"%s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
 		done.Message = "the newest bundles of all other nodes are published"
 	}
 	if o.err != nil {
 		done.Status, done.Reason = metav1.ConditionFalse, status.ReasonPublishFailed
-		done.Message = published.Shorten("it is retried: " + o.err.Error())
+		done.Message = published.Shorten("cannot publish, retrying: " + o.err.Error())
 	}
 	return []metav1.Condition{accepted, done, rolloutCondition(o)}
 }
@@ -277,12 +280,11 @@ func outcomeConditions(o outcome) []metav1.Condition {
 // urgentReached lists the CAs and credentials that cannot reach their nodes.
 func urgentReached(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached,
-		Message: "all nodes have the urgent CAs and credentials, or get them now"}
+		Message: "all nodes have the urgent CAs and credentials, or are receiving them"}
 	held := o.rollout.Fleet.Urgent
 	switch {
 	case len(o.blocking) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused,
-			"invalid inputs: keeping the published bundles"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, inputsRefused
 	case len(held) > 0:
 		var texts []string
 		for _, h := range held {
@@ -290,7 +292,7 @@ func urgentReached(o outcome) metav1.Condition {
 		}
 		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
 		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) +
-			" (fix: let the rollout of these nodes go on before a CA expires)")
+			"; fix: let the rollout of these nodes continue before a CA expires")
 	}
 	return c
 }
@@ -336,11 +338,11 @@ func rolloutCondition(o outcome) metav1.Condition {
 	}
 	if len(o.blocking) > 0 {
 		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonInputsRefused
-		c.Message = "invalid inputs: the wanted bundles are not known"
+		c.Message = inputsRefused
 	}
 	if err := errors.Join(o.rollErr, o.rollout.Failed); err != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed,
-			published.Shorten("it is retried: "+err.Error())
+			published.Shorten("cannot continue the rollout, retrying: "+err.Error())
 	}
 	return c
 }

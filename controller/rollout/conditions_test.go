@@ -170,7 +170,7 @@ func TestADamagedLayerIsSaid(t *testing.T) {
 	reporter.reportDamaged([]string{"windows-layer-0-1of1"})
 	select {
 	case got := <-recorder.Events:
-		if !strings.Contains(got, "Warning LayerReplaced Secret windows-layer-0-1of1 was damaged") || !strings.Contains(got, "fix: see in the audit log who writes Secrets of namespace windows") {
+		if !strings.Contains(got, "Warning LayerReplaced the content of Secret windows-layer-0-1of1 had changed") || !strings.Contains(got, "fix: find out in the audit log who writes Secrets of namespace windows") {
 			t.Errorf("%q", got)
 		}
 	default:
@@ -183,14 +183,14 @@ func TestADamagedLayerIsSaid(t *testing.T) {
 
 // TestClocksThatDifferAreNamed: it is a hint for people, with the nodes.
 func TestClocksThatDifferAreNamed(t *testing.T) {
-	if c := clocksAgree(nil); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "by more than 5m") {
+	if c := clocksAgree(nil); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "within 5m") {
 		t.Errorf("%+v", c)
 	}
 	c := clocksAgree([]heartbeat.Skew{{Node: "win-a", By: -time.Hour}, {Node: "win-b", By: 90 * time.Minute}, {Node: "win-c", By: time.Hour}, {Node: "win-d", By: time.Hour}})
 	if c.Type != status.ClocksAgree || c.Status != metav1.ConditionFalse || c.Reason != "ClockSkew" {
 		t.Errorf("%+v", c)
 	}
-	const want = "the clocks of nodes differ from the operator's: win-a (1h0m behind), win-b (1h30m ahead), win-c (1h0m ahead); and 1 more node (fix: "
+	const want = "the clocks of nodes differ from the operator's: win-a (1h0m behind), win-b (1h30m ahead), win-c (1h0m ahead); and 1 more node; fix: "
 	if !strings.HasPrefix(c.Message, want) {
 		t.Errorf("%s", c.Message)
 	}
@@ -210,7 +210,7 @@ func TestOldKubeletsAreSaidBeforeAnUpdate(t *testing.T) {
 	}
 	c := kubeletsUpgradeable("4.20.4", nodes)
 	forOLM.NoteKubelets(c)
-	if c.Type != "KubeletMinorVersionUpgradeable" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "version 4.20.4, because of the kubelets of win-a (v1.32.13) (fix: ") {
+	if c.Type != "KubeletMinorVersionUpgradeable" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "(4.20.4), because the kubelets of these nodes are too old for it: win-a (v1.32.13); fix: ") {
 		t.Errorf("%+v", c)
 	}
 	if forOLM.KubeletProblem() != c.Message {
@@ -306,7 +306,7 @@ func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
 	reporter.hostClocks = func() []heartbeat.Skew {
 		return []heartbeat.Skew{{Node: "192.0.2.1", By: time.Hour}, {Node: "192.0.2.2", By: -time.Hour}}
 	}
-	if c := clocksAgree(reporter.clockSkews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
+	if c := clocksAgree(reporter.clockSkews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind); fix: ") {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }

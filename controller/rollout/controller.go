@@ -25,26 +25,28 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// Counters count for Prometheus; metrics.Counters does.
+// Counters receives the numbers for Prometheus. metrics.Counters implements it.
 type Counters interface {
 	// AddPublished counts bytes that were written for nodes.
 	AddPublished(bytes int)
-	// SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name.
+	// SetUrgentHeld sets, by the name of each urgent input, how many nodes it cannot reach and when it expires.
 	SetUrgentHeld(held map[string]status.UrgentHeld)
-	// SetWarnings notes the findings about the inputs that are warnings: their number, by reason.
+	// SetWarnings sets the number of warnings about the inputs, by reason.
 	SetWarnings(found map[string]int)
-	// SetLoginKeys notes how many nodes accept which key of the operator, by current, older and unknown.
+	// SetLoginKeys sets how many nodes accept the operator's current key, an older one, or an unknown one. The keys of the
+	// map are current, older and unknown.
 	SetLoginKeys(nodes map[string]int)
 }
 
 // Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.
 type Controller struct {
-	// Inputs reads what the operator works from, Wants are the objects that it is read from.
+	// Inputs reads the inputs. Wants lists the objects that Inputs reads.
 	Inputs func(context.Context) (*desired.Hosts, error)
 	Wants  []base.Want
-	// Keys sign what nodes are told.
+	// Keys signs the annotation desired-bundle of each Node.
 	Keys *signing.Keys
-	// Known is that of layers.Publisher.
+	// Known is Publisher.Known of package layers: it returns a function that reports whether the operator has recorded a
+	// host for a Node.
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Executables chooses the executables of the operator for a version of Kubernetes; nil where nothing copies them.
 	Executables func(kubernetes string) bundle.Digest
@@ -52,14 +54,14 @@ type Controller struct {
 	Servers func(context.Context) ([]string, error)
 	// Deployment is the object of events about the whole fleet, in the namespace of the operator.
 	Deployment *corev1.ObjectReference
-	// Upgrade is told which nodes are being changed, and which keep the cluster from its next minor update.
+	// Upgrade is notified which nodes are being changed, and which block the next minor update of the cluster.
 	Upgrade *status.Upgrade
 	// Unjoined are the hosts that have not joined, and Expected the conditions that the operator always gives.
 	Unjoined Unjoined
 	Expected []string
-	// Counters serve published bytes, urgent and held inputs.
+	// Counters receives the metrics of the rollout.
 	Counters Counters
-	// Silence is for how long node agents have been silent, Heartbeats knows whose clocks differ.
+	// Silence returns how long a node agent has been silent. Heartbeats knows which nodes have a wrong clock.
 	Silence    windowsnode.Silence
 	Heartbeats *heartbeat.Watch
 	// HostClocks returns the hosts whose clocks differ, by address; nil where the operator reaches none.
@@ -74,17 +76,16 @@ type Controller struct {
 
 // Unjoined knows which hosts have not joined. Nothing is decided by it.
 type Unjoined interface {
-	// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being
-	// removed.
+	// UnjoinedHostsFunc returns a function that lists the hosts of the inputs that have not joined or are being removed.
 	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
 	// NodeWork returns the current work on the host of a node; false if there is none.
 	NodeWork(node string) (status.Host, bool)
 	// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false
 	// if nothing is wrong.
 	LoginProblem(node string) (status.Host, bool)
-	// OnChange has a function called when that is different.
+	// OnChange registers a function that is called when one of these answers changes.
 	OnChange(func())
-	// OnStep has a function called when hosts have got further, which is nothing but another message of theirs.
+	// OnStep registers a function that is called when a host reaches its next step. Only its message has changed then.
 	OnStep(func())
 }
 

@@ -56,8 +56,7 @@ func inputsPresent(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent,
 		Message: "all inputs are present"}
 	if len(r.blocking) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused,
-			"invalid inputs: keeping the published bundles"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, inputsRefused
 		return c
 	}
 	var texts []string
@@ -76,8 +75,7 @@ func inputsConfirmed(r rendering) metav1.Condition {
 	c := metav1.Condition{Type: status.InputsConfirmed, Status: metav1.ConditionTrue, Reason: status.ReasonNothingHeld,
 		Message: "no change waits for a confirmation"}
 	if len(r.blocking) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused,
-			"invalid inputs: keeping the published bundles"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, inputsRefused
 		return c
 	}
 	if held := slices.Sorted(maps.Keys(r.deleted.Held)); len(held) > 0 {

@@ -1,5 +1,5 @@
 // Package rollout brings rendered bundles to the nodes: it renders changed inputs, publishes layers, executes the steps of
 // the rollout, and reports its status.
 //
-//	inputs --rendering--> bundles --layers--> Secrets --steps (plan decides)--> Nodes --conditions--> WindowsNodesStatus, Events
+//	inputs --render--> bundles --publish layers--> Secrets --take steps (package plan decides)--> Nodes --report--> WindowsNodesStatus, Events
 package rollout

@@ -33,9 +33,9 @@ func textOf(text string) (string, bool) { return text, text != "" }
 func hostNetworksStable() hint {
 	return hint{
 		kind: status.HostNetworksStable, good: status.ReasonStable, bad: status.ReasonUnstable,
-		message: "no Host Network Service is known to crash again and again",
-		begin:   "Services may fail on nodes whose Host Network Service crashes repeatedly",
-		fix:     "look for its crashes in the event log of Windows, install the updates of Windows, or run wmco reboot NAME",
+		message: "the Host Network Service is stable on all nodes, by the reports of their agents",
+		begin:   "Services may fail on these nodes, because their Host Network Service crashes repeatedly",
+		fix:     "look for the crashes in the Windows event log, install Windows updates, or run wmco reboot NODE",
 		find:    func(r published.Report) (string, bool) { return "", r.NetworkUnstable },
 	}
 }
@@ -44,8 +44,8 @@ func hostNetworksStable() hint {
 func sshServersRun() hint {
 	return hint{
 		kind: status.SSHServersRun, good: status.ReasonSSHRuns, bad: status.ReasonSSHStopped,
-		message: "no OpenSSH server of a node is known to be stopped",
-		begin:   "the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH server does not run",
+		message: "the OpenSSH server runs on all nodes, by the reports of their agents",
+		begin:   "the operator cannot log in to upgrade, repair or remove these nodes, because their OpenSSH server does not run",
 		fix:     "see docs/runbooks/WindowsSSHServerStopped.md",
 		find:    func(r published.Report) (string, bool) { return textOf(r.SSHStopped) },
 	}
@@ -55,8 +55,8 @@ func sshServersRun() hint {
 func imagesReachable() hint {
 	return hint{
 		kind: status.ImagesReachable, good: status.ReasonReachable, bad: status.ReasonUnreachable,
-		message: "no image gateway of a node is known to miss all places of a registry",
-		begin:   "no mirror or registry answers the image gateway of nodes",
+		message: "all nodes reach a mirror or the registry for their images, by the reports of their image gateways",
+		begin:   "the image gateways of these nodes reach neither a mirror nor the registry",
 		fix:     "see docs/runbooks/WindowsImagesUnreachable.md",
 		find:    func(r published.Report) (string, bool) { return textOf(r.ImagesUnreachable) },
 	}
@@ -76,26 +76,26 @@ func (h hint) condition(nodes map[string]windowsnode.Node) metav1.Condition {
 	slices.Sort(names)
 	fix := "fix: " + h.fix
 	if text, _ := h.find(nodes[names[0]].Report); text != "" {
-		fix = names[0] + ": " + text + "; " + fix
+		fix = "on " + names[0] + ": " + text + "; " + fix
 	}
 	return metav1.Condition{
 		Type: h.kind, Status: metav1.ConditionFalse, Reason: h.bad,
-		Message: published.Shorten(fmt.Sprintf("%s: %s (%s)", h.begin, bundle.JoinFirst(names, mostHints, ", ", moreNodes), fix)),
+		Message: published.Shorten(fmt.Sprintf("%s: %s; %s", h.begin, bundle.JoinFirst(names, mostHints, ", ", moreNodes), fix)),
 	}
 }
 
 // windowsRebooted lists the nodes that Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
 	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot,
-		Message: "no node has a pending reboot of Windows"}
+		Message: "no node needs a reboot for Windows itself"}
 	if mode == render.WindowsRebootsIgnore {
-		c.Message = "boots that Windows waits for are ignored, as the setting windowsReboots asks"
+		c.Message = "reboots that Windows needs are ignored (setting windowsReboots)"
 		return c
 	}
 	var waiting []string
 	for name, n := range nodes {
 		if why := windowsnode.PendingBoots(n.Report); len(why) > 0 {
-			waiting = append(waiting, fmt.Sprintf("%s (%s)", name, windowsnode.DescribeBoots(why)))
+			waiting = append(waiting, name+": "+windowsnode.DescribeBoots(why))
 		}
 	}
 	if len(waiting) == 0 {
@@ -103,11 +103,11 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	}
 	slices.Sort(waiting)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonRebootPending
-	fix := "wmco reboot NAME"
+	fix := "wmco reboot NODE"
 	if mode == render.WindowsRebootsCoordinate {
-		fix = "nothing: the operator drains and reboots them within the limits of rollout, once for each need; wmco status NODE shows when"
+		fix = "none; the operator drains and reboots these nodes within the limits of the rollout, once for each cause; wmco status NODE shows when"
 	}
-	c.Message = published.Shorten("Windows waits for a boot of " +
-		bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) + " (fix: " + fix + ")")
+	c.Message = published.Shorten("Windows needs a reboot on " +
+		bundle.JoinFirst(waiting, mostHints, "; ", moreNodes) + "; fix: " + fix)
 	return c
 }

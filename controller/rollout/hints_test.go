@@ -26,14 +26,14 @@ func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
 	}
 	nodes := map[string]windowsnode.Node{"win-a": waits(), "win-b": waits(bundle.BootForUpdates, bundle.BootForFiles), "win-c": reportingNode(published.Report{}), "win-d": waits("anything that a host says")}
 	c := windowsRebooted(nodes, render.WindowsRebootsReport)
-	const want = "Windows waits for a boot of win-b (files in use are to be replaced, an update of Windows was installed) (fix: "
+	const want = "Windows needs a reboot on win-b: files in use must be replaced, a Windows update was installed; fix: "
 	if c.Type != status.WindowsRebooted || c.Status != metav1.ConditionFalse || c.Reason != status.ReasonRebootPending || !strings.HasPrefix(c.Message, want) {
 		t.Errorf("%+v", c)
 	}
 	if c := windowsRebooted(nodes, render.WindowsRebootsIgnore); c.Status != metav1.ConditionTrue {
 		t.Errorf("ignored: %+v", c)
 	}
-	if c := windowsRebooted(nodes, render.WindowsRebootsCoordinate); c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) || !strings.Contains(c.Message, "fix: nothing") {
+	if c := windowsRebooted(nodes, render.WindowsRebootsCoordinate); c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) || !strings.Contains(c.Message, "fix: none") {
 		t.Errorf("coordinated: %+v", c)
 	}
 	delete(nodes, "win-b")
@@ -48,7 +48,7 @@ func TestNodesWhoseSSHServerIsStoppedAreNamed(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{SSHStopped: "it is disabled"})
-	if c := sshServersRun().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b (win-b: it is disabled; fix: ") {
+	if c := sshServersRun().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b; on win-b: it is disabled; fix: ") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -59,7 +59,7 @@ func TestNodesThatCannotPullAreNamed(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{ImagesUnreachable: "quay.io since 2026-01-02T03:04:05Z (a.io: 503)"})
-	if c := imagesReachable().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnreachable || !strings.Contains(c.Message, ": win-b (win-b: quay.io since 2026-01-02T03:04:05Z (a.io: 503); fix: ") {
+	if c := imagesReachable().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnreachable || !strings.Contains(c.Message, ": win-b; on win-b: quay.io since 2026-01-02T03:04:05Z (a.io: 503); fix: ") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -70,7 +70,7 @@ func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	nodes["win-b"] = reportingNode(published.Report{NetworkRestarts: 3, NetworkUnstable: true})
-	if c := hostNetworksStable().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "crashes repeatedly: win-b (fix: ") {
+	if c := hostNetworksStable().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "crashes repeatedly: win-b; fix: ") {
 		t.Errorf("%+v", c)
 	}
 }

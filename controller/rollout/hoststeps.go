@@ -8,8 +8,8 @@ import (
 	"wmco/controller/status"
 )
 
-// StepPause is StatusPause where only texts about single hosts differ: while hosts join, each call has other
-// steps.
+// StepPause is the minimum time between two status writes that change only messages of hosts. While hosts join, these
+// change with every call.
 const StepPause = 5 * time.Second
 
 // stepsDelay is how long the messages of hosts are left as they are in the cluster.

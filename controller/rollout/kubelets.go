@@ -12,8 +12,8 @@ import (
 	"wmco/payload"
 )
 
-// kubeletsUpgradeable lists the Windows nodes that keep the cluster from its next minor update, before that is tried. It is
-// what Nodes report about themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
+// kubeletsUpgradeable lists the Windows nodes that block the next minor update of the cluster, before it is tried. As
+// OpenShift does, it reads the versions that Nodes report. It is a hint: nothing is decided by it.
 func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets,
 		Message: "no Windows node keeps the cluster from its next minor update"}
@@ -33,8 +33,8 @@ func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) meta
 	}
 	slices.Sort(old)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonOldKubelets
-	c.Message = published.Shorten("OpenShift refuses the next minor update of this cluster, which has version " +
-		cluster + ", because of the kubelets of " + bundle.JoinFirst(old, 3, ", ", moreNodes) +
-		" (fix: let the rollout end, which wmco status shows; resume the MachineConfigPool worker if it is paused)")
+	c.Message = published.Shorten("OpenShift refuses the next minor update of this cluster (" + cluster +
+		"), because the kubelets of these nodes are too old for it: " + bundle.JoinFirst(old, 3, ", ", moreNodes) +
+		"; fix: wait until the rollout is finished (wmco status); if the MachineConfigPool worker is paused, resume it")
 	return c
 }

@@ -14,11 +14,11 @@ import (
 	"wmco/render"
 )
 
-// LoginKey knows the public key with which the operator logs in to hosts; hosts.Login does.
+// LoginKey provides the public key with which the operator logs in to hosts. hosts.Login implements it.
 type LoginKey interface {
-	// OnKeyChange has a function called when that is another one.
+	// OnKeyChange registers a function that is called when the key changes.
 	OnKeyChange(func())
-	// PublicKey returns it, and why the Secret cannot be used now, zero if it can.
+	// PublicKey returns the public key, and a finding if the Secret cannot be used; a zero finding if it can.
 	PublicKey() (string, bundle.Finding)
 }
 
@@ -117,10 +117,10 @@ func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool),
 	if len(failing) > 0 {
 		c.Reason = status.ReasonKeyNotAccepted
 	}
-	text := fmt.Sprintf("%d of %s not known to accept the key of cloud-private-key: ", len(list),
+	text := fmt.Sprintf("the operator has not verified the key of cloud-private-key on %d of %s: ", len(list),
 		bundle.Count(len(l.states), "node")) + bundle.JoinFirst(list, mostHints, "; ", moreNodes)
 	if fix != "" {
-		text += " (fix: " + fix + ")"
+		text += "; fix: " + fix
 	}
 	c.Message = published.Shorten(strings.TrimSpace(text))
 	return c

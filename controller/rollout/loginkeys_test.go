@@ -57,7 +57,7 @@ func TestWhichHostsAcceptTheKeyIsSaid(t *testing.T) {
 		"nothing is known":    {map[string]string{"win-a": ""}, nil, "", "False", status.ReasonKeysChanging, []string{"win-a (the operator has not logged in"}, map[string]int{"unknown": 1}},
 		"its agent is old":    {map[string]string{"win-noagent": earlierKey}, nil, "", "False", status.ReasonKeysChanging, []string{"changes no keys"}, map[string]int{"older": 1}},
 		"one refuses": {map[string]string{"win-a": earlierKey, "win-b": earlierKey}, map[string]status.Host{"win-b": refuses}, "", "False", status.ReasonKeyNotAccepted,
-			[]string{"2 of 2 nodes", ": win-b (the host refuses the login); win-a (", "(fix: add the public key)"}, map[string]int{"older": 2}},
+			[]string{"2 of 2 nodes", ": win-b (the host refuses the login); win-a (", "; fix: add the public key"}, map[string]int{"older": 2}},
 		"one refuses another account": {map[string]string{"win-a": presentKey}, map[string]status.Host{"win-a": refuses}, "", "False", status.ReasonKeyNotAccepted, []string{"win-a (the host refuses"}, map[string]int{"current": 1}},
 		"four are exchanged":          {map[string]string{"win-a": earlierKey, "win-b": earlierKey, "win-c": earlierKey, "win-d": earlierKey}, nil, "", "False", status.ReasonKeysChanging, []string{"4 of 4 nodes", "win-c", "; and 1 more node"}, map[string]int{"older": 4}},
 		"one is adopted":              {map[string]string{"win-adopting": earlierKey}, nil, "", "True", status.ReasonKeysAccepted, nil, map[string]int{}},

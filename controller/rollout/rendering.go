@@ -147,7 +147,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		}
 	}
 	if len(result.blocking) > 0 {
-		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message",
+		r.log.Info(inputsRefused, "reason", result.blocking[0].Reason, "message",
 			findingSentence(result.blocking[0]))
 		return result, nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // TestWorkOnTheHostOfANodeIsListed: alone where the node needs nothing, else after what it needs.
 func TestWorkOnTheHostOfANodeIsListed(t *testing.T) {
-	working := status.Host{Name: "win-1", Node: "win-1", State: nodestate.Updating, Reason: "RepairingAgent", Message: "its node agent is repaired: connecting"}
+	working := status.Host{Name: "win-1", Node: "win-1", State: nodestate.Updating, Reason: "RepairingAgent", Message: "repairing the node agent: connecting"}
 	r := rendering{nodeWork: func(node string) (status.Host, bool) { return working, node == "win-1" }}
 	silent := func(node, message string) status.Host {
 		return status.Host{Name: node, Node: node, State: nodestate.NotReporting, Reason: "NotReporting", Message: message}
@@ -22,7 +22,7 @@ func TestWorkOnTheHostOfANodeIsListed(t *testing.T) {
 		want *status.Host
 	}{
 		"it needs nothing":       {fleet.Row{Node: "win-1", State: nodestate.Updated}, &working},
-		"it needs something":     {fleet.Row{Node: "win-1", State: nodestate.NotReporting, Message: "no report"}, new(silent("win-1", "no report; its node agent is repaired: connecting"))},
+		"it needs something":     {fleet.Row{Node: "win-1", State: nodestate.NotReporting, Message: "no report"}, new(silent("win-1", "no report; repairing the node agent: connecting"))},
 		"another node":           {fleet.Row{Node: "win-2", State: nodestate.Updated}, nil},
 		"another that is silent": {fleet.Row{Node: "win-2", State: nodestate.NotReporting, Message: "no report"}, new(silent("win-2", "no report"))},
 	} {

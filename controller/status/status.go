@@ -34,8 +34,8 @@ const (
 	// node.
 	UrgentInputsReached = "UrgentInputsReached"
 	// KubeletsUpgradeable is false while OpenShift refuses the next minor update of the cluster because of kubelets of
-	// Windows nodes. It is called as the condition of ClusterOperator kube-apiserver, which counts all nodes. Nothing
-	// is decided by it.
+	// Windows nodes. It has the name of the condition of ClusterOperator kube-apiserver, which counts all nodes. It is a
+	// hint: it is normal during the rollout after a cluster update.
 	KubeletsUpgradeable = "KubeletMinorVersionUpgradeable"
 	// InputsClean is false while the inputs have findings that are warnings. Nothing waits for that.
 	InputsClean = "InputsClean"

@@ -84,7 +84,8 @@ const reasonTrustedCAPending = "TrustedCAPending"
 
 // hints are the types of conditions that nothing is decided by, and that are not summed up.
 func hints() []string {
-	return []string{ClocksAgree, ImagesReachable, InputsClean, namespaceMonitored, nodeSettingsFollowed, SSHServersRun, WindowsRebooted}
+	return []string{ClocksAgree, ImagesReachable, InputsClean, KubeletsUpgradeable, namespaceMonitored, nodeSettingsFollowed,
+		SSHServersRun, WindowsRebooted}
 }
 
 // IsHint reports whether nothing is decided by a condition, and the three do not sum it up.
@@ -127,7 +128,7 @@ func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 		}
 		text := h.Name + ": " + h.Message
 		if h.Fix != "" {
-			text += " (fix: " + h.Fix + ")"
+			text += "; fix: " + h.Fix
 		}
 		all[kind] = append(all[kind], problem{h.Reason, text})
 	}
@@ -154,9 +155,9 @@ func summarizeConditions(conditions []metav1.Condition, s Status, expected []str
 		unlisted = *s.HostsWaiting - len(s.Hosts)
 	}
 	bad := problemCondition(Degraded, all[degraded], unlisted,
-		metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
+		metav1.Condition{Reason: ReasonHealthy, Message: "no problems"})
 	on := problemCondition(Progressing, all[moving], unlisted,
-		metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
+		metav1.Condition{Reason: ReasonIdle, Message: "no host is joining or being removed, and no node is being updated"})
 	return []metav1.Condition{readyCondition(missingTypes(conditions, expected), s.Nodes, all, bad, on), on, bad}
 }
 
@@ -194,7 +195,7 @@ func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Co
 		c.Reason, c.Message = bad.Reason, bad.Message
 	case len(missing) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, ReasonStarting,
-			"the operator has just started; not known yet: "+strings.Join(missing, ", ")
+			"the operator has just started and has not evaluated these conditions yet: "+strings.Join(missing, ", ")
 	case on.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = on.Reason, on.Message
 	case len(all[waiting]) > 0:
@@ -211,7 +212,7 @@ func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Co
 // everythingDone is the message when everything is as it should be.
 func everythingDone(n *Nodes) string {
 	if n == nil || n.Total == 0 {
-		return "there is no Windows node, and none is wanted"
+		return "no Windows nodes, and no hosts to join"
 	}
 	return bundle.Count(n.Total, "Windows node") + " updated"
 }

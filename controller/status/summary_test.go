@@ -37,10 +37,10 @@ func TestSummary(t *testing.T) {
 	}{
 		{"all is done", nil, updated, nil, 0, [3]string{
 			"True AllNodesUpdated 6 Windows nodes updated",
-			"False NothingChanges no host joins or is removed, and no node gets another bundle", "False NothingWrong nothing is known to be wrong",
+			"False NothingChanges no host is joining or being removed, and no node is being updated", "False NothingWrong no problems",
 		}},
-		{"no Windows node", nil, &Nodes{}, nil, 0, [3]string{"True AllNodesUpdated there is no Windows node, and none is wanted", idle, healthy}},
-		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew"), no("NamespaceMonitored", "NamespaceNotMonitored"), no("NodeSettingsFollowed", "ImagePolicyIgnored"), no(WindowsRebooted, ReasonRebootPending)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
+		{"no Windows node", nil, &Nodes{}, nil, 0, [3]string{"True AllNodesUpdated no Windows nodes, and no hosts to join", idle, healthy}},
+		{"warnings, clocks and old kubelets are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew"), no("NamespaceMonitored", "NamespaceNotMonitored"), no("NodeSettingsFollowed", "ImagePolicyIgnored"), no(WindowsRebooted, ReasonRebootPending), no(KubeletsUpgradeable, ReasonOldKubelets)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
 		{"keys are exchanged", []metav1.Condition{no(KeysAccepted, ReasonKeysChanging)}, updated, nil, 0, [3]string{"False KeysChanging KeysAccepted: because", "True KeysChanging KeysAccepted: because", healthy}},
 		{"a host refuses the key", []metav1.Condition{no(KeysAccepted, ReasonKeyNotAccepted)}, updated, nil, 0, [3]string{"False KeyNotAccepted KeysAccepted: because", idle, "True KeyNotAccepted KeysAccepted: because"}},
 		{"another condition has the problem of the Secret", []metav1.Condition{unknown(KeysAccepted, ReasonKeyUnusable)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
@@ -57,11 +57,11 @@ func TestSummary(t *testing.T) {
 			"False LoginRefused " + three + "; and 2 more", idle, "True LoginRefused " + three + "; and 2 more",
 		}},
 		{"a host that joins while another one cannot", []metav1.Condition{no(hostsJoined, "LoginRefused")}, updated, []Host{failing("a"), {Name: "b", State: nodestate.Joining, Reason: "Joining", Message: "on the way"}}, 0, [3]string{
-			"False LoginRefused a: the host refuses the login (fix: add the public key)", "True Joining b: on the way", "True LoginRefused a: the host refuses the login (fix: add the public key)",
+			"False LoginRefused a: the host refuses the login; fix: add the public key", "True Joining b: on the way", "True LoginRefused a: the host refuses the login; fix: add the public key",
 		}},
 		{"a removal", nil, updated, []Host{{Name: "a", State: nodestate.Removing, Reason: "Draining", Message: "draining"}}, 0, [3]string{"False Draining a: draining", "True Draining a: draining", healthy}},
 		{"a removal that is stuck is listed once", []metav1.Condition{no(instancesRemoved, "LoginRefused")}, updated, []Host{failing("a")}, 0, [3]string{
-			"False LoginRefused a: the host refuses the login (fix: add the public key)", idle, "True LoginRefused a: the host refuses the login (fix: add the public key)",
+			"False LoginRefused a: the host refuses the login; fix: add the public key", idle, "True LoginRefused a: the host refuses the login; fix: add the public key",
 		}},
 		{"a removal whose host is not listed yet", []metav1.Condition{unknown(instancesRemoved, "Removing")}, updated, nil, 0, [3]string{"False Removing InstancesRemoved: because", "True Removing InstancesRemoved: because", healthy}},
 		{"an adoption waits for a person", []metav1.Condition{no(nodesAdopted, "WaitingForAdoption")}, &Nodes{Total: 1}, []Host{{Name: "a", State: nodestate.Waiting, Reason: "WaitingForAdoption", Message: "adopt it"}}, 0,
@@ -84,9 +84,9 @@ func TestSummary(t *testing.T) {
 }
 
 const (
-	idle    = "False NothingChanges no host joins or is removed, and no node gets another bundle"
-	healthy = "False NothingWrong nothing is known to be wrong"
-	three   = "a: the host refuses the login (fix: add the public key); b: the host refuses the login (fix: add the public key); c: the host refuses the login (fix: add the public key)"
+	idle    = "False NothingChanges no host is joining or being removed, and no node is being updated"
+	healthy = "False NothingWrong no problems"
+	three   = "a: the host refuses the login; fix: add the public key; b: the host refuses the login; fix: add the public key; c: the host refuses the login; fix: add the public key"
 )
 
 // given are conditions that are true.
@@ -102,7 +102,7 @@ func given(types []string) []metav1.Condition {
 func TestNothingIsReadyAtTheStart(t *testing.T) {
 	expected := []string{InputsAccepted, hostsJoined}
 	got := summarizeConditions(given(expected[:1]), Status{}, expected)[0]
-	if got.Status != metav1.ConditionUnknown || got.Reason != ReasonStarting || !strings.HasSuffix(got.Message, "not known yet: HostsJoined") {
+	if got.Status != metav1.ConditionUnknown || got.Reason != ReasonStarting || !strings.HasSuffix(got.Message, "has not evaluated these conditions yet: HostsJoined") {
 		t.Errorf("%+v", got)
 	}
 	if got := summarizeConditions(given(expected), Status{}, expected)[0]; got.Status != metav1.ConditionTrue {

@@ -121,7 +121,7 @@ func (d *draft) checkAzureDisk() {
 		return
 	}
 	d.diskSmall(
-		field, fmt.Sprintf("is %d; Windows images have %d GB unless they are called smalldisk", n, azureDisk),
+		field, fmt.Sprintf("is %d, but Microsoft's Windows images need %d GB (image SKUs with smalldisk need less)", n, azureDisk),
 		"give --set "+field+"=128",
 	)
 }
@@ -149,13 +149,13 @@ func (d *draft) checkAWSDisk() {
 	}
 	if len(disks) == 0 {
 		d.diskSmall(
-			"blockDevices", "has no disk: the root disk has the size of the AMI, 30 GB of Amazon's",
+			"blockDevices", "has no root disk, so its size is that of the AMI (30 GB for Amazon's Windows AMIs)",
 			fmt.Sprintf("give --set blockDevices='[{ebs: {volumeSize: %d}}]'", minDiskGB),
 		)
 		return
 	}
 	d.diskSmall("blockDevices[0].deviceName", fmt.Sprintf(
-		"is %q, a second disk: the root disk of Windows is %s, and has the size of the AMI, 30 GB of Amazon's",
+		"is %q, a second disk. The root disk %s is not listed, so its size is that of the AMI (30 GB for Amazon's Windows AMIs)",
 		mustParsePath("deviceName").text(disks[0]), awsRoot,
 	),
 		"give --set blockDevices[0].deviceName="+awsRoot)

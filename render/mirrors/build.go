@@ -13,13 +13,13 @@ import (
 
 // Result is the hosts files of a cluster, and the findings about its inputs.
 type Result struct {
-	// Files are by host.
+	// Files has one hosts file for each registry host, sorted by host.
 	Files []HostsFile
 	// KubeletCredentials are the entries of the pull secret that kubelets get, by key; none without Options.PullSecretOnNodes.
 	KubeletCredentials []KubeletCredential
-	// KubeletCauses are the objects with the mirrors because of which kubelets lack entries.
+	// KubeletCauses are the mirror sets because of which entries are withheld from kubelets.
 	KubeletCauses []bundle.Ref
-	// Table is what the gateway decides by; zero where no registry goes through it.
+	// Table is the table of the gateway; zero if no registry uses the gateway.
 	Table    places.Table
 	Findings bundle.Findings
 }

@@ -60,14 +60,14 @@ func (b *builder) reportWidened(h *host) {
 	case len(parts) > 0:
 		b.addWidened(h, bundle.Finding{
 			Object: ref, Message: fmt.Sprintf(
-				"the mirrors for %s are used for every image of %s: containerd configures whole registries",
+				"the mirrors for %s are used for every image of %s: containerd can only configure a whole registry",
 				strings.Join(parts, ", "), h.name,
 			),
 		})
 	case !whole.IsZero() && len(without) > 0: // the mirrors of these are left out
 		b.addWidened(h, bundle.Finding{
 			Object: whole, Message: fmt.Sprintf(
-				"the mirrors for %s are used for %s too, which has no mirror left: containerd configures whole registries",
+				"the mirrors for %s are also used for %s, although it has none of its own: containerd can only configure a whole registry",
 				h.name, strings.Join(without, ", "),
 			),
 		})
@@ -75,7 +75,7 @@ func (b *builder) reportWidened(h *host) {
 	for x := range h.tagged {
 		if !h.digested[x] {
 			b.addInfo(reason.TagMirrorServesDigests, bundle.Finding{
-				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are used for digests as well: containerd cannot tell the two apart", Fix: "nothing: a digest is verified wherever the image comes from",
+				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are used for digests as well: containerd cannot tell the two apart", Fix: "none; a digest is verified wherever the image comes from",
 			})
 			break
 		}
@@ -88,7 +88,7 @@ func (b *builder) addWidened(h *host, f bundle.Finding) {
 	f.Field = h.name
 	if x, ok := b.mayServeAnother(h); ok {
 		name, _, _ := strings.Cut(h.name, ":")
-		f.Message += fmt.Sprintf(". %s is asked for tags too, and may have other images of the same names", x)
+		f.Message += fmt.Sprintf(". containerd also pulls tags from %s, which may hold a different image with the same name", x)
 		f.Fix = fmt.Sprintf(
 			"mirror to a path that has nothing but copies, such as %s/%s/<source path>, or pull by digest and mirror with an ImageDigestMirrorSet",
 			x, name,
@@ -96,9 +96,9 @@ func (b *builder) addWidened(h *host, f bundle.Finding) {
 		b.addWarning(reason.MirrorScopeWidened, f)
 		return
 	}
-	f.Fix = "nothing: a digest is verified wherever the image comes from"
+	f.Fix = "none; a digest is verified wherever the image comes from"
 	if len(h.tagged) > 0 {
-		f.Fix = "nothing, if the mirrors have nothing but copies of what they mirror; otherwise pull by digest"
+		f.Fix = "none, if the mirrors hold only copies of their sources; otherwise pull by digest"
 	}
 	b.addInfo(reason.MirrorScopeWidened, f)
 }

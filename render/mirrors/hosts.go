@@ -32,8 +32,8 @@ type Endpoint struct {
 	SkipVerify bool
 	// Authorization is the value of that header; zero for none.
 	Authorization bundle.Secret
-	// CA and Client are paths on the node: the CA that is trusted in place of the system's, and a certificate with its key. They are empty but for
-	// the gateway.
+	// CA and Client are paths on the node: the CA that is trusted in place of the system's, and a certificate with its key. Only endpoints of the
+	// gateway have them.
 	CA, Client string
 }
 
@@ -46,11 +46,11 @@ type HostsFile struct {
 	Host string
 	// Directory is the folder's name.
 	Directory string
-	// Server is asked last. Zero leaves that to containerd: the registry itself.
+	// Server is tried last. If it is zero, containerd uses its default, the registry itself.
 	Server Endpoint
-	// Hosts are asked in this order, before the server.
+	// Hosts are tried in this order, before the server.
 	Hosts []Endpoint
-	// Routed is true if the gateway is asked, which decides by the table.
+	// Routed is true if containerd uses the gateway for this registry.
 	Routed bool
 	// Causes are the objects that the file comes from.
 	Causes []bundle.Ref
@@ -66,7 +66,7 @@ func (f HostsFile) Masked() HostsFile {
 }
 
 // WithCredentials returns the file with the credentials that another one has for the same endpoints, and reports
-// whether any differ. Those of endpoints that the other one lacks stay.
+// whether any differ. Endpoints that the other file does not have keep their credentials.
 func (f HostsFile) WithCredentials(other HostsFile) (next HostsFile, differ bool) {
 	f.Hosts = slices.Clone(f.Hosts)
 	for _, e := range f.allEndpoints() {

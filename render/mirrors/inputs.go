@@ -52,7 +52,8 @@ type Scopes struct {
 	Allowed  []string
 }
 
-// PartialNever is what happens to a registry host of which only a part must never be contacted.
+// PartialNever decides what happens to a registry host if NeverContactSource applies to some of its repositories but not
+// to all.
 type PartialNever string
 
 const (
@@ -68,7 +69,7 @@ type Mode string
 const (
 	// HostsFiles writes what containerd's hosts files can express.
 	HostsFiles Mode = "HostsFiles"
-	// Exact sends registries that they cannot express through the gateway of the node.
+	// Exact uses the gateway on the node for registries whose rules hosts files cannot express.
 	Exact Mode = "Exact"
 )
 
@@ -80,7 +81,7 @@ type Options struct {
 	PartialNever PartialNever
 	// PauseImage is the image that every node pulls.
 	PauseImage string
-	// PullSecretOnNodes gives kubelets the entries of the pull secret that reach no mirror.
+	// PullSecretOnNodes gives kubelets those entries of the pull secret that containerd would never send to a mirror.
 	PullSecretOnNodes bool
 }
 

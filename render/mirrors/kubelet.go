@@ -40,7 +40,7 @@ func (b *builder) kubeletCredentials(files []HostsFile) (list []KubeletCredentia
 			b.addInfo(reason.PullSecretEntryWithheld, bundle.Finding{
 				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", shownKey(c.name)),
 				Message: fmt.Sprintf("is not given to kubelets of Windows nodes: containerd would also send it to %s, a mirror of %s", mirror, source.Host),
-				Fix:     "nothing if Pods on Windows nodes find these images at the mirrors; otherwise give the Pods an imagePullSecret, which containerd sends to the mirrors as well",
+				Fix:     "none if Pods on Windows nodes find these images at the mirrors; otherwise give the Pods an imagePullSecret, which containerd sends to the mirrors as well",
 			})
 			continue
 		}
@@ -49,8 +49,8 @@ func (b *builder) kubeletCredentials(files []HostsFile) (list []KubeletCredentia
 	return list, causes
 }
 
-// MirrorFor returns a registry for which kubelets use a key of the pull secret or a pattern of a credential provider (matchImages has the form of a key),
-// and the host of a mirror to which containerd sends what it is given for that registry; empty for none.
+// MirrorFor finds credentials that would be sent to a mirror. For a pull secret key or a pattern of a credential provider (matchImages has the form of a
+// key), it returns the registry that matches, and the host of the mirror that would receive the credentials. Both are empty if there is none.
 func (r Result) MirrorFor(key string) (source HostsFile, mirror string) {
 	host, ok := kubeletHost(key)
 	if !ok {

@@ -35,7 +35,7 @@ func (b *builder) leaveOut(why string, source scope, f bundle.Finding) {
 		return
 	}
 	f.Message += ". Its images are for Linux alone"
-	f.Fix = "nothing: no Windows node pulls from " + source.String()
+	f.Fix = "none; no Windows node pulls from " + source.String()
 	b.at = "" // it needs no gateway
 	b.addInfo(why, f)
 }

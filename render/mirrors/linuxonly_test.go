@@ -35,7 +35,7 @@ func TestSourcesForLinuxAloneAreNoWarnings(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		for _, f := range r.Findings {
-			if f.Severity == "info" && (!strings.HasPrefix(f.Fix, "nothing: ") || !strings.HasSuffix(f.Message, "for Linux alone")) {
+			if f.Severity == "info" && (!strings.HasPrefix(f.Fix, "none; ") || !strings.HasSuffix(f.Message, "for Linux alone")) {
 				t.Errorf("%s: %q, fix: %q", name, f.Message, f.Fix)
 			}
 		}

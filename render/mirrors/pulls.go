@@ -9,12 +9,12 @@ import (
 // PullPlace is a place at which containerd pulls an image.
 type PullPlace struct {
 	URL string
-	// Keys are those of the entries of the pull secret whose credentials containerd sends when the place asks for them, in its
-	// order. A user and password in a key are masked.
+	// Keys are the pull secret entries that containerd tries when this place requires authentication, in order. A user and
+	// password in a key are masked.
 	Keys []string
 	// FromKubelet reports whether the credentials are those that the kubelet gives. Otherwise they are in the hosts file.
 	FromKubelet bool
-	// ContentsOnly reports whether the place is not asked for the tag, but for what the tag stands for.
+	// ContentsOnly is true if containerd asks this place only by digest, after another place has resolved the tag.
 	ContentsOnly bool
 }
 

@@ -73,7 +73,7 @@ func (b *builder) addAllowed(s scope, text, field string) {
 			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
 				"all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host,
 				text,
-			), Fix: "nothing, if the rest of the registry may be used",
+			), Fix: "none, if the rest of the registry may be used",
 		})
 	}
 	h := b.hostNamed(s.host)

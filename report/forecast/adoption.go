@@ -24,15 +24,15 @@ func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status
 	switch {
 	case n.Report.Adopting:
 	case fleet.IsAdoptionWanted(settings, n.Annotations):
-		s.Message = "joined by another operator; its adoption, which brings the whole bundle, is requested and has not begun: " +
-			"wmco status NODE shows the cause"
+		s.Message = "configured by the existing operator; adoption requested, not started yet (wmco status NODE shows the cause). " +
+			"The adoption applies the complete bundle"
 		return s, true
 	default:
-		s.Message = "joined by another operator; its adoption brings the whole bundle. To see its changes here and in " +
-			"wmco status NODE, run wmco pause NODE, then wmco adopt NODE"
+		s.Message = "configured by the existing operator; its adoption applies the complete bundle. To see the changes here and " +
+			"in wmco status NODE, run wmco pause NODE, then wmco adopt NODE"
 		return s, true
 	}
 	s.Reason, s.Impact = fleet.ReasonAdopting, n.Report.Impact
-	s.Message = "the node waits for adoption, which brings it the whole bundle: " + bundle.BoundedText(n.Report.Message, maxPlanText)
+	s.Message = "waiting for adoption, which applies the complete bundle: " + bundle.BoundedText(n.Report.Message, maxPlanText)
 	return s, true
 }

@@ -219,7 +219,7 @@ func testAMirror(t *testing.T, s *scene) {
 	if f := s.forecast(s.reader()); !f.IsEmpty() {
 		t.Errorf("%s", f.Text())
 	}
-	want := `rollout: 3 nodes change: restart services on 0, drain 0, boot 0 of them; about 10s, by previous updates in this cluster
+	want := `rollout: 3 nodes change: restart services on 0, drain 0, reboot 0 of them; about 10s, from earlier updates in this cluster
   +0s       none     win-0 (canary)
   +5s       none     win-1, win-2
 `
@@ -234,7 +234,7 @@ func TestAProxy(t *testing.T) {
 	s.nodes[3].Annotations[published.PausedAnnotation] = ""
 	s.write()
 	f := s.forecast(s.reader(), s.file(proxy+parallelTwo))
-	want := `rollout: 4 nodes change: restart services on 4, drain 0, boot 0 of them; about 5m0s, by previous updates in this cluster
+	want := `rollout: 4 nodes change: restart services on 4, drain 0, reboot 0 of them; about 5m0s, from earlier updates in this cluster
   +0s       restart  win-0 (canary)
   +3m0s     restart  win-1, win-2
   +4m0s     restart  win-4
@@ -246,7 +246,7 @@ func TestAProxy(t *testing.T) {
 	want = `
 ### Rollout
 
-4 nodes change: restart services on 4, drain 0, boot 0 of them; about 5m0s, by previous updates in this cluster.
+4 nodes change: restart services on 4, drain 0, reboot 0 of them; about 5m0s, from earlier updates in this cluster.
 
 | begins after | nodes | impact |
 |---|---|---|
@@ -282,22 +282,22 @@ func (s *scene) awaitBoot(i int) {
 // TestWindowsWaitsForBoots: with Coordinate these are turns of the rollout too, which a window of the settings may hold. One node is paused.
 func TestWindowsWaitsForBoots(t *testing.T) {
 	for name, c := range map[string]struct{ settings, change, want string }{
-		"no change": {"windowsReboots: Coordinate", "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 2m0s: no update with impact reboot is known in this cluster
-  +0s       reboot   win-1 (Windows waits for a boot)
-  +2m0s     reboot   win-2 (Windows waits for a boot)
-  not changed: win-3: has the wanted bundle: Windows waits for a boot: an update of Windows was installed: the node is paused
+		"no change": {"windowsReboots: Coordinate", "", `rollout: no node changes; drain and reboot 2 nodes, as Windows needs a reboot; at least 2m0s: no measured update with impact reboot in this cluster yet
+  +0s       reboot   win-1 (Windows needs a reboot)
+  +2m0s     reboot   win-2 (Windows needs a reboot)
+  not changed: win-3: the node has the newest bundle: Windows needs a reboot (a Windows update was installed): the node is paused
 `},
-		"beside a change": {"windowsReboots: Coordinate", proxy, `rollout: 3 nodes change: restart services on 3, drain 0, boot 0 of them; drain and boot 2 nodes, as Windows waits for a boot; at least 6m0s: no update with impact reboot is known in this cluster
+		"beside a change": {"windowsReboots: Coordinate", proxy, `rollout: 3 nodes change: restart services on 3, drain 0, reboot 0 of them; drain and reboot 2 nodes, as Windows needs a reboot; at least 6m0s: no measured update with impact reboot in this cluster yet
   +0s       restart  win-0 (canary)
   +3m0s     restart  win-1, win-2
-  +4m0s     reboot   win-1 (Windows waits for a boot)
-  +6m0s     reboot   win-2 (Windows waits for a boot)
+  +4m0s     reboot   win-1 (Windows needs a reboot)
+  +6m0s     reboot   win-2 (Windows needs a reboot)
   not changed: win-3: the node is paused
 `},
-		"a closed window": {`windowsReboots: Coordinate\nrollout: {windows: [{start: \"0 22 * * *\", duration: 4h, impacts: [reboot]}]}`, "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 10h2m0s: no update with impact reboot is known in this cluster
-  +10h0m0s  reboot   win-1 (Windows waits for a boot)
-  +10h2m0s  reboot   win-2 (Windows waits for a boot)
-  not changed: win-3: has the wanted bundle: Windows waits for a boot: an update of Windows was installed: the node is paused
+		"a closed window": {`windowsReboots: Coordinate\nrollout: {windows: [{start: \"0 22 * * *\", duration: 4h, impacts: [reboot]}]}`, "", `rollout: no node changes; drain and reboot 2 nodes, as Windows needs a reboot; at least 10h2m0s: no measured update with impact reboot in this cluster yet
+  +10h0m0s  reboot   win-1 (Windows needs a reboot)
+  +10h2m0s  reboot   win-2 (Windows needs a reboot)
+  not changed: win-3: the node has the newest bundle: Windows needs a reboot (a Windows update was installed): the node is paused
   note: updates with impact reboot wait for a window of rollout.windows; the next one opens at 2026-01-01T22:00:00Z
 `},
 		"only reported": {"windowsReboots: Report", "", ""},
@@ -340,7 +340,7 @@ func TestAChangeBeforeIsOnItsWay(t *testing.T) {
 	s.publish("a key of the cluster's own", "")
 	s.nodes[2] = old
 	s.write()
-	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by previous updates in this cluster
+	want := `rollout: 1 node changes: restart services on 0, drain 0, reboot 0 of them; about 5s, from earlier updates in this cluster
   +0s       none     win-2
   note: win-2: the published bundle differs from what the objects of the cluster give now: a change is under way, or the operator has another version than this program. The forecast has all of it
 `
@@ -363,10 +363,10 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 	}
 	s.report(3, published.Report{State: published.StateUnpublished, Adopting: true, Impact: bundle.ImpactDrain, Message: "its adoption has impact drain: 9 actions\n, restarts containerd"})
 	s.write()
-	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by previous updates in this cluster
+	want := `rollout: 1 node changes: restart services on 0, drain 0, reboot 0 of them; about 5s, from earlier updates in this cluster
   +0s       none     win-0 (canary)
-  not changed: win-1, win-2: joined by another operator; its adoption brings the whole bundle. To see its changes here and in wmco status NODE, run wmco pause NODE, then wmco adopt NODE
-  not changed: win-3: the node waits for adoption, which brings it the whole bundle: its adoption has impact drain: 9 actions , restarts containerd
+  not changed: win-1, win-2: configured by the existing operator; its adoption applies the complete bundle. To see the changes here and in wmco status NODE, run wmco pause NODE, then wmco adopt NODE
+  not changed: win-3: waiting for adoption, which applies the complete bundle: its adoption has impact drain: 9 actions , restarts containerd
 `
 	f := s.forecast(s.reader(), s.file(mirror))
 	if diff := cmp.Diff(want, f.Text()); diff != "" {
@@ -381,7 +381,7 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 	s.nodes[1].Annotations[published.AdoptAnnotation] = published.AdoptTrue
 	s.write()
 	f = s.forecast(s.reader())
-	if left := f.Left; len(left) != 3 || !strings.Contains(left[0].Message, "is requested and has not begun") || strings.Contains(left[0].Message, "wmco adopt") || !strings.Contains(left[1].Message, "wmco adopt") {
+	if left := f.Left; len(left) != 3 || !strings.Contains(left[0].Message, "adoption requested, not started yet") || strings.Contains(left[0].Message, "wmco adopt") || !strings.Contains(left[1].Message, "wmco adopt") {
 		t.Errorf("an adoption that is asked for: %+v", left)
 	}
 }

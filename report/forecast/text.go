@@ -41,12 +41,12 @@ func (f Forecast) Summary() string {
 	line := "no node changes"
 	if f.Nodes > 0 {
 		line = fmt.Sprintf(
-			"%s: restart services on %d, drain %d, boot %d of them", pluralSuffix(f.Nodes), f.Restarts, f.Drains,
+			"%s: restart services on %d, drain %d, reboot %d of them", pluralSuffix(f.Nodes), f.Restarts, f.Drains,
 			f.Boots,
 		)
 	}
 	if f.WindowsBoots > 0 {
-		line += fmt.Sprintf("; drain and boot %s, as Windows waits for a boot", bundle.Count(f.WindowsBoots, "node"))
+		line += fmt.Sprintf("; drain and reboot %s, as Windows needs a reboot", bundle.Count(f.WindowsBoots, "node"))
 	}
 	if f.Nodes+f.WindowsBoots == 0 {
 		return line
@@ -64,15 +64,15 @@ func pluralSuffix(n int) string {
 // durationText returns how long it takes.
 func (f Forecast) durationText() string {
 	if len(f.Unmeasured) == 0 {
-		return "about " + f.Takes.String() + ", by previous updates in this cluster"
+		return "about " + f.Takes.String() + ", from earlier updates in this cluster"
 	}
 	var impacts []string
 	for _, i := range f.Unmeasured {
 		impacts = append(impacts, string(i))
 	}
-	text := "no update with impact " + strings.Join(impacts, " or ") + " is known in this cluster"
+	text := "no measured update with impact " + strings.Join(impacts, " or ") + " in this cluster yet"
 	if f.Takes == 0 {
-		return "how long it takes is not known: " + text
+		return "duration unknown: " + text
 	}
 	return "at least " + f.Takes.String() + ": " + text
 }
@@ -112,7 +112,7 @@ func (f Forecast) Text() string {
 
 func (b Batch) roleText() string {
 	if b.Windows {
-		return " (Windows waits for a boot)"
+		return " (Windows needs a reboot)"
 	}
 	if b.Canary {
 		return map[bool]string{true: " (canary)", false: " (canaries)"}[len(b.Nodes) == 1]

@@ -50,7 +50,7 @@ func (t TrustedCA) checkInjected(now time.Time) (f bundle.Finding, again time.Du
 	f = bundle.Finding{
 		Severity: bundle.SeverityWarning, Reason: reason.TrustedCAPending,
 		Object: bundle.Ref{Kind: "ConfigMap", Namespace: t.ConfigMap.Namespace, Name: render.TrustedCAConfigMap},
-		Fix: "nothing for " + TrustedCALimit.String() +
+		Fix: "none for " + TrustedCALimit.String() +
 			"; then check the network operator: oc get clusteroperator network",
 	}
 	switch {

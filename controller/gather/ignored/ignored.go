@@ -78,8 +78,8 @@ func Kinds() []Kind {
 	const (
 		noSignatures = "containerd on Windows nodes does not verify signatures of images"
 		verify       = "verify signatures where images are mirrored, or in an admission controller"
-		ownURL       = "containerd fetches foreign layers from the URL in the manifest of their image, whatever NeverContactSource is"
-		mirrorAll    = "nothing for images without foreign layers; build others on base images of 2023 or later"
+		ownURL       = "containerd downloads foreign layers from the URL in the image manifest, even with NeverContactSource"
+		mirrorAll    = "none if your images have no foreign layers; otherwise rebuild them on base images from 2023 or later, or mirror the layers and block mcr.microsoft.com"
 	)
 	always := func(unstructured.Unstructured, labels.Set) bool { return true }
 	return []Kind{
@@ -103,21 +103,21 @@ func Kinds() []Kind {
 		},
 		{
 			Reason: reason.MachineConfigFilesIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "MachineConfig"), Labels: map[string]string{roleLabel: WorkerPool},
-			Instead: "their files and units are not written to Windows nodes", Fix: "nothing if Windows nodes do not need them",
+			Instead: "their files and units are not written to Windows nodes", Fix: "none if Windows nodes do not need them",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				return o.GetAnnotations()[generatedBy] == "" && (hasItems(o, "spec", "config", "storage", "files") || hasItems(o, "spec", "config", "systemd", "units"))
 			},
 		},
 		{
 			Reason: reason.PinnedImageSetIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "PinnedImageSet"), Labels: map[string]string{roleLabel: WorkerPool},
-			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" + PinnedForWindows, Fix: "nothing if Windows nodes do not need the images; otherwise label the set, or put images for Windows into a set of their own",
+			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" + PinnedForWindows, Fix: "none if Windows nodes do not need the images; otherwise label the set, or put images for Windows into a set of their own",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				return o.GetLabels()[LabelPinnedFor] != PinnedForWindows
 			},
 		},
 		{
 			Reason: reason.NodeDisruptionPolicyIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupOperator, "v1", "MachineConfiguration"),
-			Instead: "what a change costs a Windows node follows from the change alone: wmco diff shows it", Fix: "nothing; wmco diff shows what a change costs",
+			Instead: "what a change costs a Windows node follows from the change alone: wmco diff shows it", Fix: "none; wmco diff shows what a change costs",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				policy := []string{"spec", "nodeDisruptionPolicy"}
 				return hasItems(o, append(policy, "files")...) || hasItems(o, append(policy, "units")...) || hasItems(o, append(policy, "sshkey", "actions")...)

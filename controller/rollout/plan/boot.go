@@ -18,19 +18,20 @@ func bootRules() []nodeRule {
 		{"a node agent that may boot its host is waited for", decision.bootOutstanding, func(d decision) {
 			if d.timedOut {
 				d.reportWaiting(ReasonUnreachable,
-					"its host has not come back from the boot that was asked for (fix: check the host)")
+					"the host has not come back from the requested reboot; fix: check the host")
 				return
 			}
-			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
+			d.reportWaiting(ReasonApplying, "the host is rebooting ("+d.bootCause()+"); times out at "+
+				d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
 		{"an urgent change is published before a boot", decision.urgentIsDue, decision.publishUrgent},
 		{"a node that does not respond is not drained for a boot",
 			func(d decision) bool { return !d.reachable }, func(d decision) {
-				d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
+				d.releaseOrWait(waiting{ReasonUnreachable, "reboot requested, but the node does not respond"})
 			}},
 		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
 			d.releaseOrWait(waiting{ReasonDrain,
-				"a boot is asked for; its drain did not end in time and is retried at " +
+				"reboot requested; the drain did not end in time, it is retried at " +
 					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
 		}},
 		{"a boot begins with a slot among the unavailable nodes",
@@ -51,8 +52,8 @@ func (d decision) urgentIsDue() bool {
 
 // giveUpBoot releases the slot. The same value of the annotation does not ask for a boot again.
 func (d decision) giveUpBoot() {
-	d.releaseSlot("the host did not boot in " + d.policy.Timeout.String() +
-		" although that was asked for (fix: check the service windows-instance-config-daemon on it, and ask again: wmco reboot " + d.Name + ")")
+	d.releaseSlot("the host did not perform the requested reboot in " + formatLimit(d.policy.Timeout) +
+		"; fix: check the service windows-instance-config-daemon on it, and request it again: wmco reboot " + d.Name)
 }
 
 // releaseOrWait gives back a slot in which nothing was permitted.
@@ -81,23 +82,23 @@ func (d decision) permitBoot() {
 		}
 	}
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s,
-		Why: "the node is drained for the boot that is asked for"})
+		Why: "the node is drained"})
 }
 
 // describeHeldBoot returns what a boot for Windows waits for; empty where Windows waits for none, or the
 // operator boots for none.
 func (d decision) describeHeldBoot() string {
-	what := "Windows waits for a boot: " + d.describeBoots()
+	what := "Windows needs a reboot (" + d.describeBoots() + ")"
 	switch {
 	case !d.policy.WindowsBoots || d.Boot.Windows == "":
 		return ""
 	case !d.bootsOnRequest():
-		return what + "; its node agent cannot boot its host on request"
+		return what + "; the node agent is too old to reboot the host on request"
 	case !d.windowsWaits():
-		return what + ", although its host was booted for that (fix: see on the host what asks for it, or wmco reboot " + d.Name + ")"
+		return what + "; the reboot by the operator did not clear it; fix: find out on the host what requests the reboot, or run wmco reboot " + d.Name
 	case !d.windowsAsksBoot():
-		return what + "; that begins at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) + " at the earliest, " +
-			restAfterBoot.String() + " after the last boot"
+		return what + "; the operator reboots the host at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) +
+			" at the earliest, " + formatLimit(restAfterBoot) + " after the last reboot"
 	}
 	return joinMessage(what, d.windowsBootHeld())
 }

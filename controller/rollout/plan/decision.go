@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -33,11 +35,7 @@ func (d decision) addStep(s Step) {
 	s.Node = d.Name
 	s.State.Elapsed = d.elapsedAfterStep(s)
 	d.fleet.plan.Steps = append(d.fleet.plan.Steps, s)
-	message := string(s.Action)
-	if s.Permit != "" {
-		message += " (at most impact " + string(s.Permit) + ")"
-	}
-	d.reportWaiting(ReasonStep, message+": "+s.Why)
+	d.reportWaiting(ReasonStep, joinMessage(s.describe(), s.Why))
 }
 
 // reportWaiting reports what a node waits for, or does.
@@ -87,12 +85,13 @@ func (d decision) waitForAgent() {
 		d.reportWaiting(ReasonFailed, d.failed)
 		return
 	case d.turn.IsZero():
-		d.reportWaiting(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
+		d.reportWaiting(ReasonApplying,
+			"the operator has no record of publishing this bundle; waiting for the report of the node agent")
 		return
 	}
-	limit := "its update may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
+	limit := "times out at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
 	if d.timedOut {
-		limit = "its update takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
+		limit = "takes longer than " + formatLimit(d.policy.Timeout) + " (rollout.nodeTimeout); fix: check the host"
 	}
 	d.reportWaiting(ReasonApplying, d.describeAgent()+"; "+limit)
 }
@@ -100,19 +99,19 @@ func (d decision) waitForAgent() {
 // describeAgent returns what the agent does about the published bundle.
 func (m *nodeState) describeAgent() string {
 	if !m.answered {
-		return "has not answered yet"
+		return "the node agent has not picked up the bundle yet"
 	}
-	switch m.Report.State { //nolint:exhaustive // of the others the permission is told
+	switch m.Report.State { //nolint:exhaustive // for the others, the permission is reported
 	case published.StateApplying:
-		return "applies the bundle"
+		return "the node agent is applying the bundle"
 	case published.StateRebootPending:
-		return "reboots"
+		return "the host is rebooting"
 	case published.StatePayloadMissing:
-		return "waits for executables"
+		return "waiting for executables"
 	case published.StateFailed:
-		return "tries again: " + m.Report.Message
+		return "the node agent retries after: " + m.Report.Message
 	}
-	return "has been permitted impact " + string(m.Permitted)
+	return "the node agent may start the change (impact " + string(m.Permitted) + ")"
 }
 
 // pendingTimers are the times until something about the node changes although nothing happens; those that have passed
@@ -137,6 +136,9 @@ func (m *nodeState) pendingTimers() []time.Duration {
 	return append(list, m.windowsBootTimers()...)
 }
 
+// formatLimit returns a time limit for people, such as 30m.
+func formatLimit(d time.Duration) string { return duration.HumanDuration(d) }
+
 // formatAfter returns the time of day that is expected after a wait, for people.
 func (p *planner) formatAfter(left time.Duration) string {
 	return p.now.Add(left).Round(time.Second).UTC().Format(time.RFC3339)
@@ -156,7 +158,7 @@ func (g canaryGate) describeCanaries() string {
 	if len(g.canaries) == 0 {
 		return "a canary"
 	}
-	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1],
+	return fmt.Sprintf("%s %s", map[bool]string{true: "canary", false: "canaries"}[len(g.canaries) == 1],
 		joinFirst(g.canaries))
 }
 
@@ -173,8 +175,8 @@ type planner struct {
 	nodes []*nodeState
 	rules ruleTables
 	gate  map[canaryKind]canaryGate
-	// stopped is why failures keep the rollout from starting nodes.
-	stopped string
+	// stopped is why failures keep the rollout from starting nodes, and stoppedBy the same without the causes.
+	stopped, stoppedBy string
 	// failures names the nodes that failed, whether or not they keep others; empty if none did.
 	failures string
 	// fix is what to do about the first of them.
@@ -228,7 +230,7 @@ func (d decision) noteElapsed() {
 	why := "recording the elapsed time of a long update"
 	s := d.noteGoneBoots()
 	if s.WindowsBoot != d.State.WindowsBoot {
-		why = "Windows waits no longer for what its host was booted for"
+		why = "Windows no longer needs the reboot that the host has had"
 	} else if !d.mustRecordTimers() {
 		return
 	}
@@ -300,11 +302,12 @@ func (d decision) windowsBootHeld() string {
 	case d.policy.Paused:
 		return "the rollout is paused"
 	case d.fleet.stopped != "":
-		return d.fleet.stopped
+		return d.fleet.stoppedBy
 	case d.hasSlot():
 		return ""
 	case d.fleet.now.Before(d.policy.Closed.Reboot):
-		return "waits for rollout.windows: the next one opens at " + d.policy.Closed.Reboot.UTC().Format(time.RFC3339)
+		return "waiting for a maintenance window (rollout.windows); the next one opens at " +
+			d.policy.Closed.Reboot.UTC().Format(time.RFC3339)
 	}
 	others := slices.DeleteFunc(slices.Clone(d.fleet.windowsBoots[d.Group]), func(name string) bool {
 		return name == d.Name
@@ -312,5 +315,5 @@ func (d decision) windowsBootHeld() string {
 	if d.policy.Canaries == 0 || len(others) < d.policy.Canaries {
 		return ""
 	}
-	return "waits until the boot of " + joinFirst(others) + " has proved well"
+	return "waiting for " + joinFirst(others) + " to be Ready for rollout.settle after a reboot"
 }

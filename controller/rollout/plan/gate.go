@@ -99,28 +99,30 @@ var canaryTable = canaryRules() //nolint:gochecknoglobals // a table
 // host alone proves nothing about the bundle: another one is the canary. The first node that failed so does not count
 // towards the limit; a second one may be the bundle all the same.
 func (p *planner) stopReason() string {
-	var failed []string
-	canary, hosts := "", 0
+	var failed, names []string
+	canary, cause, hosts := "", "", 0
 	for _, m := range p.nodes {
 		if m.failed == "" {
 			continue
 		}
-		failed = append(failed, m.Name+" ("+m.failed+")")
+		failed, names = append(failed, m.Name+" ("+m.failed+")"), append(names, m.Name)
 		hosts += boolToInt(m.failedForHost())
 		isCanary := canary == "" && !p.gate[m.canaryKind()].isOpen() && !m.failedForHost()
 		if isCanary {
-			canary = failed[len(failed)-1]
+			canary, cause = m.Name, m.failed
 		}
 		if isCanary || p.fix == "" {
 			p.fix, p.log = m.fixCommand(), m.failureLog()
 		}
 	}
 	if len(failed) > 0 {
-		p.failures = "stopped: " + bundle.Count(len(failed), "node") + " failed: " + joinFirst(failed)
+		what := "stopped: " + bundle.Count(len(failed), "node") + " failed: "
+		p.failures, p.stoppedBy = what+joinFirst(failed), what+joinFirst(names)
 	}
 	switch {
 	case canary != "":
-		return "stopped: the canary " + canary
+		p.stoppedBy = "stopped: canary " + canary + " failed"
+		return p.stoppedBy + " (" + cause + ")"
 	case len(failed)-min(hosts, 1) >= p.policy.FailureLimit:
 		return p.failures
 	}

@@ -44,7 +44,7 @@ func ObserveNode(node windowsnode.Node, desired published.Desired, err error) No
 func leavingReason(node windowsnode.Node, life windowsnode.Life) string {
 	switch {
 	case life == windowsnode.LifeRemoving:
-		return "its instance is being removed"
+		return "the host is being removed"
 	case life != windowsnode.LifeEnding:
 		return ""
 	case node.DeletionTimestamp.IsZero():
@@ -62,7 +62,7 @@ func (n *Node) readAnnotations(node windowsnode.Node, desired published.Desired,
 	}
 	newer := (*bundle.SchemaError)(nil)
 	if errors.As(node.RolloutError, &newer) {
-		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation,
+		n.Foreign = fmt.Sprintf("the annotation %s was written by a newer operator: %v", published.RolloutAnnotation,
 			node.RolloutError)
 	}
 	n.State = node.Rollout
@@ -73,7 +73,7 @@ func (n *Node) readAnnotations(node windowsnode.Node, desired published.Desired,
 		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = desired.Bundle, desired.MaxImpact,
 			desired.Urgent, desired.Boot
 	} else if errors.As(err, &newer) {
-		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.DesiredAnnotation, err)
+		n.Foreign = fmt.Sprintf("the annotation %s was written by a newer operator: %v", published.DesiredAnnotation, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -219,7 +218,7 @@ func failureRules() []failureRule {
 			func(m *nodeState) bool {
 				return m.State.Failed == m.Wanted && m.State.FailedRetry == retryDigest(m.Retry)
 			},
-			func(*nodeState) string { return "it was rolled back" }},
+			func(*nodeState) string { return "rolled back" }},
 		{"a node that has another bundle published has not failed",
 			func(m *nodeState) bool { return !m.publishesWanted() }, neverFails},
 		{"a full disk is no failure of the bundle", (*nodeState).waitsForRoom, neverFails},
@@ -230,32 +229,33 @@ func failureRules() []failureRule {
 			func(m *nodeState) bool {
 				return m.answered && m.Report.State == published.StateFailed && (m.timedOut || !m.Report.Heals())
 			},
-			func(m *nodeState) string { return joinMessage("failed", m.Report.Message) }},
+			func(m *nodeState) string { return cmp.Or(m.Report.Message, "the bundle cannot be applied") }},
 		{"a node that answered or holds a slot has failed when its update timed out",
 			func(m *nodeState) bool {
 				return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted()) && !m.bootOutstanding()
 			},
-			func(m *nodeState) string { return fmt.Sprintf("not done after %s", m.policy.Timeout) }},
+			func(m *nodeState) string {
+				return "not finished within " + formatLimit(m.policy.Timeout) + ", the limit rollout.nodeTimeout"
+			}},
 		{"a disrupted node that has the bundle has failed when it is not Ready in time",
 			func(m *nodeState) bool {
 				return m.timedOut && m.upToDate && m.mayBeDisrupted() && !m.Ready && !m.bootOutstanding()
 			},
 			func(m *nodeState) string {
-				return fmt.Sprintf("not Ready %s after it was permitted", m.policy.Timeout)
+				return "not Ready within " + formatLimit(m.policy.Timeout) + ", the limit rollout.nodeTimeout"
 			}},
 		{"a canary has failed when a service crashed after the change",
 			func(m *nodeState) bool {
 				return m.isUnconfirmed() && m.turn.Impact != bundle.ImpactNone && len(m.Report.Crashed) > 0
 			},
 			func(m *nodeState) string {
-				return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " +
-					joinFirst(m.Report.Crashed)
+				return "crashed after the change: " + joinFirst(m.Report.Crashed)
 			}},
 		{"a canary has failed when it is not healthy in time",
 			func(m *nodeState) bool {
 				return m.isUnconfirmed() && !m.hasSoaked() && m.soakedFor() > m.policy.Settle+m.policy.Timeout
 			},
-			func(m *nodeState) string { return joinMessage("not settled after its update", m.Unsettled) }},
+			func(m *nodeState) string { return joinMessage("not settled after the update", m.Unsettled) }},
 		{"any other node has not failed", nil, neverFails},
 	}
 }
@@ -285,15 +285,11 @@ func (m *nodeState) failureLog() bundle.LogTail {
 
 // fixCommand returns what to do about a node that failed.
 func (m *nodeState) fixCommand() string {
-	pause := ", or continue without the node: wmco pause " + m.Name
-	fix := m.Report.Fix(m.Name)
-	switch {
-	case fix == "" || !m.answered:
-		return "correct the inputs" + pause
-	case m.Report.BlamesInput() && m.Report.Fault != published.FaultAPI:
-		return "correct the inputs" + pause + "; to retry the same bundle: " + published.RetryCommand(m.Name)
+	fix := "correct the inputs"
+	if m.answered {
+		fix = cmp.Or(m.Report.Fix(m.Name), fix)
 	}
-	return fix + pause
+	return fix + "; to leave the node out: wmco pause " + m.Name
 }
 
 // canaryKind is what a canary stands for.

@@ -104,10 +104,10 @@ func upToDateRules() []nodeRule {
 		{"a node whose executables were kept waits for the newer ones",
 			func(d decision) bool { return d.isConfirmed() && d.PayloadKept }, func(d decision) {
 				d.reportWaiting(ReasonPayload,
-					"executables are being copied to the host; it has every other change that needs none of them")
+					"executables are being copied to the host; all changes that do not need them are applied")
 			}},
 		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) {
-			d.reportWaiting(ReasonUpdated, joinMessage("has the wanted bundle", d.describeHeldBoot()))
+			d.reportWaiting(ReasonUpdated, joinMessage("the node has the newest bundle", d.describeHeldBoot()))
 		}},
 		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
 		{"a canary that failed is not confirmed",
@@ -117,13 +117,13 @@ func upToDateRules() []nodeRule {
 			func(d decision) bool { return d.turn.Ended.IsZero() && d.Ready }, decision.endCanaryTurn},
 		{"a canary that is not Ready does not soak",
 			func(d decision) bool { return !d.Ready },
-			func(d decision) { d.reportWaiting(ReasonSettling, "the canary is not Ready") }},
+			func(d decision) { d.reportWaiting(ReasonSettling, "canary, not Ready") }},
 		{"a canary with pods that are not healthy does not soak",
 			func(d decision) bool { return d.Unsettled != "" }, func(d decision) {
-				d.reportWaiting(ReasonSettling, "the canary has not settled: "+d.Unsettled)
+				d.reportWaiting(ReasonSettling, "canary, not settled: "+d.Unsettled)
 			}},
 		{"any other canary soaks", nil, func(d decision) {
-			d.reportWaiting(ReasonSettling, "the canary is observed until "+d.fleet.formatAfter(d.soakTimeLeft()))
+			d.reportWaiting(ReasonSettling, "canary, settling until "+d.fleet.formatAfter(d.soakTimeLeft()))
 		}},
 	}
 }
@@ -134,13 +134,13 @@ func (d decision) confirmCanary() {
 	if s.Turn.Ended.IsZero() {
 		s.Turn.Ended = d.fleet.now
 	}
-	d.addStep(Step{Action: ActionConfirm, State: s, Why: "the canary works with the bundle"})
+	d.addStep(Step{Action: ActionConfirm, State: s, Why: "it is healthy with the new bundle"})
 }
 
 func (d decision) endCanaryTurn() {
 	s := d.State
 	s.Turn.Ended = d.fleet.now
-	d.addStep(Step{Action: ActionRelease, State: s, Why: "the canary has the bundle and is observed"})
+	d.addStep(Step{Action: ActionRelease, State: s, Why: "the canary has the bundle and is settling"})
 }
 
 // restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported
@@ -150,7 +150,7 @@ func (d decision) restartTurn() {
 	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)
 	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
 	d.addStep(Step{Action: ActionNote, State: s,
-		Why: "another try is asked for by the annotation retry: the time of its update begins again"})
+		Why: "retry requested (annotation retry); rollout.nodeTimeout starts again"})
 }
 
 // summarizeFleet counts, and finds the one line that explains the rest.
@@ -176,7 +176,7 @@ func (p *planner) summarizeFleet() Summary {
 			// no phases of a rollout
 		}
 		if reasons[n.Reason] == "" {
-			reasons[n.Reason] = n.Node + " " + n.Message
+			reasons[n.Reason] = n.Node + ": " + n.Message
 		}
 	}
 	if s.Stopped == "" && s.Updating+s.Waiting == 0 { // only failed nodes are left, if any

@@ -181,18 +181,18 @@ func TestBlockerRules(t *testing.T) {
 	}
 	rollback := []edit{wants(restart), given(restart, 1), reporting(rolledBack, "")}
 	checkRules(t, blockerRules(), subject, message, []ruleCase{
-		{rule: "a node without a bundle does not start", nodes: one(paused, func(n *Node) { n.Wanted = "" }), want: "NoBundle: there is no bundle for the node"},
+		{rule: "a node without a bundle does not start", nodes: one(paused, func(n *Node) { n.Wanted = "" }), want: "NoBundle: no bundle for this node"},
 		{rule: "a node that failed does not start again", nodes: one(rollback...), want: "Failed: rolled back: no luck"},
 		{rule: "a node that is leaving does not start", nodes: one(leavingSoon, paused), want: "Leaving: its Machine is being deleted"},
 		{rule: "a paused node does not start", nodes: one(paused), want: "Paused: the node is paused"},
 		{rule: "a paused rollout starts no node", nodes: one(wants(none)), policy: func(p *Policy) { p.Paused = true }, want: "Paused: the rollout is paused"},
-		{rule: "a rollout that failures stopped starts no node", nodes: []Node{node("a", wants(restart)), node("b", append(rollback, canary)...)}, want: "Stopped: stopped: the canary b (rolled back: no luck)"},
-		{rule: "a node whose drain did not end in time starts later", want: "DrainBlocked: its drain did not end in time and is retried at 2026-01-01T12:10:00Z", nodes: one(wants(drain), func(n *Node) {
+		{rule: "a rollout that failures stopped starts no node", nodes: []Node{node("a", wants(restart)), node("b", append(rollback, canary)...)}, want: "Stopped: stopped: canary b failed"},
+		{rule: "a node whose drain did not end in time starts later", want: "DrainBlocked: the drain did not end in time; it is retried at 2026-01-01T12:10:00Z", nodes: one(wants(drain), func(n *Node) {
 			n.State.Postponed, n.PayloadPending = noon().Add(10*60e9), true
 		})},
 		{rule: "a node starts when its executables are on the host", nodes: one(wants(drain), func(n *Node) { n.PayloadPending = true }), want: "PayloadPending: executables are being copied to the host"},
-		{rule: "a node starts while a window for its change is open", nodes: one(wants(drain)), policy: func(p *Policy) { p.Closed.Drain = noon().Add(60 * 60e9) }, want: "WaitingForWindow: a change with impact drain waits for rollout.windows: the next one opens at 2026-01-01T13:00:00Z"},
-		{rule: "a node starts after the canaries of its kind", nodes: []Node{node("b", wants(none)), node("a", wants(none))}, want: "WaitingForCanary: waits for the canary a"},
+		{rule: "a node starts while a window for its change is open", nodes: one(wants(drain)), policy: func(p *Policy) { p.Closed.Drain = noon().Add(60 * 60e9) }, want: "WaitingForWindow: waiting for a maintenance window (rollout.windows, impact drain); the next one opens at 2026-01-01T13:00:00Z"},
+		{rule: "a node starts after the canaries of its kind", nodes: []Node{node("b", wants(none)), node("a", wants(none))}, want: "WaitingForCanary: waiting for canary a"},
 		{rule: "nothing else keeps a node from starting", nodes: proven(wants(none)), want: ""},
 	})
 }
@@ -242,9 +242,9 @@ func TestAlertRules(t *testing.T) {
 		{rule: "a node that is up to date or leaving raises no alert", nodes: one(done, paused, mixed), want: ""},
 		{rule: "a node that is up to date or leaving raises no alert", nodes: one(wants(drain), leavingSoon, mixed), want: ""},
 		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused), want: ""},
-		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused, mixed), want: "the pull secret, which changes together with other settings of the node: the node is paused"},
+		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused, mixed), want: "the pull secret, which can be published only with other changes of the node: the node is paused"},
 		{rule: "a full disk keeps urgent changes from the node", nodes: one(wants(none), urgent(none), isPublished(99), faults(failing, published.FaultDisk)), want: ": no luck"},
-		{rule: "a node agent that has ended or timed out has not applied the urgent change", nodes: one(wants(drain), paused, urgent(none), isPublished(99)), want: ": the node agent has not applied it"},
+		{rule: "a node agent that has ended or timed out has not applied the urgent change", nodes: one(wants(drain), paused, urgent(none), isPublished(99)), want: ": not applied by the node agent"},
 		{rule: "an urgent change that restarts something waits as long as the node is blocked", nodes: one(wants(drain), paused, urgent(restart)), want: " (impact restart): the node is paused"},
 		{rule: "anything else that is urgent is on its way", nodes: one(wants(drain), paused, urgent(none)), want: ""},
 	})
@@ -257,17 +257,17 @@ func TestFailureRules(t *testing.T) {
 		{rule: "a node that is leaving, paused, joining or without a bundle does not count as failed", nodes: one(wants(none), rolledBackBefore, paused), want: ""},
 		{rule: "a node that is leaving, paused, joining or without a bundle does not count as failed", nodes: one(wants(none), rolledBackBefore, leavingSoon), want: ""},
 		{rule: "a node that is leaving, paused, joining or without a bundle does not count as failed", nodes: one(wants(none), rolledBackBefore, joining), want: ""},
-		{rule: "a bundle that was rolled back before counts as failed until a retry is requested", nodes: one(wants(none), rolledBackBefore), want: "it was rolled back"},
+		{rule: "a bundle that was rolled back before counts as failed until a retry is requested", nodes: one(wants(none), rolledBackBefore), want: "rolled back"},
 		{rule: "a node that has another bundle published has not failed", nodes: one(wants(none), rolledBackBefore, reporting(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: ""},
 		{rule: "a full disk is no failure of the bundle", nodes: one(wants(none), given(none, 99), faults(failing, published.FaultDisk)), want: ""},
 		{rule: "a node that rolled the bundle back has failed", nodes: one(wants(none), given(none, 1), reporting(rolledBack, "")), want: "rolled back: no luck"},
-		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 1), reporting(failing, "")), want: "failed: no luck"},
-		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 31), faults(failing, published.FaultLayer)), want: "failed: no luck"},
-		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(wants(none), given(none, 31), reporting(applying, "")), want: "not done after 30m0s"},
-		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(drained, given(reboot, 31)), want: "not done after 30m0s"},
-		{rule: "a disrupted node that has the bundle has failed when it is not Ready in time", nodes: one(drained, given(reboot, 31), reporting(applied, ""), notReady), want: "not Ready 30m0s after it was permitted"},
-		{rule: "a canary has failed when a service crashed after the change", nodes: one(done, canary, ended(1), crashed), want: "1 service ended after the change: kube-proxy"},
-		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after its update: kubelet crashes"},
+		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 1), reporting(failing, "")), want: "no luck"},
+		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 31), faults(failing, published.FaultLayer)), want: "no luck"},
+		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(wants(none), given(none, 31), reporting(applying, "")), want: "not finished within 30m, the limit rollout.nodeTimeout"},
+		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(drained, given(reboot, 31)), want: "not finished within 30m, the limit rollout.nodeTimeout"},
+		{rule: "a disrupted node that has the bundle has failed when it is not Ready in time", nodes: one(drained, given(reboot, 31), reporting(applied, ""), notReady), want: "not Ready within 30m, the limit rollout.nodeTimeout"},
+		{rule: "a canary has failed when a service crashed after the change", nodes: one(done, canary, ended(1), crashed), want: "crashed after the change: kube-proxy"},
+		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after the update: kubelet crashes"},
 		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 31)), want: ""},                                               // it may be off
 		{rule: "any other node has not failed", nodes: one(done, ended(1), crashed), want: ""},                                                    // it is no canary
 		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 1), reporting(applied, ""), canary, crashed), want: ""},       // the change restarted nothing

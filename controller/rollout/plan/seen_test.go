@@ -117,7 +117,7 @@ func TestAnOperatorThatIsRestartedOftenEndsATurn(t *testing.T) {
 				writes++
 			}
 			if p.Nodes[0].Phase == PhaseDegraded {
-				if !strings.Contains(p.Nodes[0].Message, "not done after 30m0s") || writes != 3 {
+				if !strings.Contains(p.Nodes[0].Message, "not finished within 30m, the limit rollout.nodeTimeout") || writes != 3 {
 					t.Errorf("%+v after %d writes", p.Nodes, writes)
 				}
 				return

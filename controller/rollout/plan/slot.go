@@ -10,21 +10,13 @@ import (
 	"wmco/bundle/published"
 )
 
-// turnImpact is the impact of what the node is drained for.
-func (d decision) turnImpact() bundle.Impact {
-	if d.isBooting() {
-		return bundle.ImpactReboot
-	}
-	return d.need
-}
-
 // reserveSlot reserves a slot for a node that has to be drained.
 func (d decision) reserveSlot() {
 	if !d.slotAvailable() {
 		d.publishUrgentOrWait(waiting{ReasonUnavailable, d.fleet.describeUnavailable()})
 		return
 	}
-	d.takeSlot("the change has impact " + string(d.need))
+	d.takeSlot("the change needs a " + string(d.need))
 }
 
 // takeSlot reserves a slot where there is one.
@@ -71,15 +63,18 @@ func (p *planner) describeUnavailable() string {
 			names = append(names, m.Name+" ("+m.unavailableReason()+")")
 		}
 	}
-	p.unavailableText = fmt.Sprintf("waits for a slot: at most %s may be unavailable, and these are: %s",
-		bundle.Count(p.limit, "node"), joinFirst(names))
+	who := "unavailable now: " + joinFirst(names)
+	if len(names) == 0 {
+		who = "another node is taking the last one"
+	}
+	p.unavailableText = fmt.Sprintf("waiting for a slot (rollout.maxUnavailable: %s); %s", bundle.Count(p.limit, "node"), who)
 	return p.unavailableText
 }
 
 func (m *nodeState) unavailableReason() string {
 	switch {
 	case m.hasSlot():
-		return joinMessage("has a slot", m.DrainBlocked)
+		return joinMessage("being updated", m.DrainBlocked)
 	case m.Leaving != "":
 		return m.Leaving
 	case !m.Ready:
@@ -87,10 +82,10 @@ func (m *nodeState) unavailableReason() string {
 	case m.Joining:
 		return "joining"
 	case m.cordonedByUs() || m.isDisruptive():
-		return "its slot is being released"
+		return "being uncordoned"
 	}
 	if m.LeftCordoned {
-		return "cordoned by the existing operator, until it is adopted"
+		return "left cordoned by the existing operator; uncordoned when the node is adopted"
 	}
 	return "cordoned by another user"
 }
@@ -100,7 +95,7 @@ func slotRules() []nodeRule {
 	return []nodeRule{
 		{"a paused node whose node agent does not begin releases its slot",
 			decision.isPausedBeforeStart, func(d decision) {
-				d.releaseSlot("the node is paused and its node agent does not begin")
+				d.releaseSlot("the node is paused, and its agent has not started the change")
 			}},
 		{"a drained node whose disk is full releases its slot",
 			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.isDisruptive() },
@@ -116,7 +111,7 @@ func slotRules() []nodeRule {
 			func(d decision) bool { return d.Ready || !d.upToDate },
 			func(d decision) { d.releaseSlot(d.blocked.message) }},
 		{"a node that has the bundle keeps its slot until it is Ready", nil, func(d decision) {
-			d.reportWaiting(ReasonApplying, "has the bundle and is not Ready yet")
+			d.reportWaiting(ReasonApplying, "the node has the bundle and is not Ready yet")
 		}},
 	}
 }
@@ -155,7 +150,7 @@ func drainRules() []nodeRule {
 			func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
 		{"a reservation that is not confirmed waits for a later one to be canceled",
 			decision.isUnconfirmedReservation, func(d decision) {
-				d.reportWaiting(ReasonUnavailable, "waits until a later reservation is canceled")
+				d.reportWaiting(ReasonUnavailable, "waiting until another node gives its slot back: too many have taken one")
 			}},
 		{"a drain that does not end in time is postponed",
 			func(d decision) bool { return !d.Drained && !d.usesDisruption() && d.Seen.Taken >= d.policy.Timeout },
@@ -171,13 +166,13 @@ func drainRules() []nodeRule {
 func (d decision) confirmReservation() {
 	s := d.State
 	s.Slot.Held = true
-	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "all reservations fit"})
+	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "within rollout.maxUnavailable"})
 }
 
 func (d decision) postponeDrain() {
 	s := d.State
 	s.Postponed = d.fleet.now.Add(d.policy.Timeout)
-	d.releaseSlotWith(s, joinMessage("the drain did not end in "+d.policy.Timeout.String(), d.DrainBlocked))
+	d.releaseSlotWith(s, joinMessage("the drain did not end in "+formatLimit(d.policy.Timeout), d.DrainBlocked))
 }
 
 func (d decision) drainNode() {
@@ -186,8 +181,11 @@ func (d decision) drainNode() {
 	if d.DrainForbidden {
 		s.Slot.Blocked = published.Shorten(d.DrainBlocked)
 	}
-	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()),
-		d.DrainBlocked)}
+	why := "the change needs a " + string(largerImpact(d.need, bundle.ImpactDrain))
+	if d.isBooting() {
+		why = d.bootRequest()
+	}
+	step := Step{Action: ActionDrain, State: s, Why: cmp.Or(d.DrainBlocked, why)}
 	if !d.Unschedulable {
 		step.Cordon = SwitchOn
 	}
@@ -206,7 +204,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	case d.isDisruptive() && d.turn.Bundle == d.Published && s.Turn.Ended.IsZero():
 		s.Turn.Ended = d.fleet.now
 		if !d.bootOutstanding() {
-			step.Why = "the update has ended"
+			step.Why = "the update is finished"
 		}
 	}
 	if d.isDisruptive() {
@@ -224,7 +222,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	s.Slot = Slot{}
 	step.State = s
 	if step.Why == "" {
-		step.Why = "nothing is left to do that needs a drained node"
+		step.Why = "the node need not be drained any longer"
 	}
 	d.addStep(step)
 }

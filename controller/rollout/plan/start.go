@@ -14,7 +14,7 @@ func blockerRules() []blockerRule {
 	return []blockerRule{
 		{"a node without a bundle does not start",
 			func(d decision) bool { return d.Wanted == "" },
-			blocker{ReasonUnknown, always("there is no bundle for the node")}},
+			blocker{ReasonUnknown, always("no bundle for this node")}},
 		{"a node that failed does not start again",
 			func(d decision) bool { return d.failed != "" },
 			blocker{ReasonFailed, func(d decision) string { return d.failed }}},
@@ -27,10 +27,10 @@ func blockerRules() []blockerRule {
 			func(d decision) bool { return d.policy.Paused }, blocker{ReasonPaused, always("the rollout is paused")}},
 		{"a rollout that failures stopped starts no node",
 			func(d decision) bool { return d.fleet.stopped != "" },
-			blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
+			blocker{ReasonStopped, func(d decision) string { return d.fleet.stoppedBy }}},
 		{"a node whose drain did not end in time starts later",
 			decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
-				return "its drain did not end in time and is retried at " +
+				return "the drain did not end in time; it is retried at " +
 					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
 			}}},
 		{"a node starts when its executables are on the host",
@@ -43,7 +43,7 @@ func blockerRules() []blockerRule {
 		{"a node starts after the canaries of its kind",
 			func(d decision) bool { return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name) },
 			blocker{ReasonCanary, func(d decision) string {
-				return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
+				return "waiting for " + d.fleet.gate[d.canaryKind()].describeCanaries()
 			}}},
 		{"nothing else keeps a node from starting", nil, blocker{"", always("")}},
 	}
@@ -72,24 +72,24 @@ func startRules() []nodeRule {
 					d.Report.State == published.StateApplying
 			},
 			func(d decision) {
-				d.reportWaiting(ReasonApplying, "the node agent still applies the previous bundle")
+				d.reportWaiting(ReasonApplying, "the node agent is still applying the previous bundle")
 			}},
 		{"a node that does not respond gets the wanted bundle without a permission",
 			func(d decision) bool { return !d.reachable && !d.publishesWanted() }, func(d decision) {
-				d.publishWanted(bundle.ImpactNone,
-					"the node does not answer; what it needs beyond impact none is permitted when it does")
+				d.publishWanted(bundle.ImpactNone, "the node does not respond; "+
+					"service restarts, drains and reboots are permitted when it responds again")
 			}},
 		{"a node that does not respond is waited for",
 			func(d decision) bool { return !d.reachable },
-			func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not answer") }},
+			func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not respond") }},
 		{"a change without impact is published at once",
 			func(d decision) bool { return d.need == bundle.ImpactNone },
-			func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
+			func(d decision) { d.publishWanted(d.need, "no service restarts") }},
 		// This is about the bundle before the wanted one.
 		{"a node whose disk was full is not drained before its agent reports room",
 			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
-				d.publishWanted(bundle.ImpactNone,
-					"the disk of its host was full: the node is not drained before its agent reports room")
+				d.publishWanted(bundle.ImpactNone, "the disk of the host was full; "+
+					"the node is drained after its agent reports enough free space")
 			}},
 		{"services restart on at most maxParallel nodes",
 			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},
@@ -107,7 +107,7 @@ func (d decision) revokePermission() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Impact = d.fleet.now, bundle.ImpactNone
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
-		Why: "disruption permission revoked: the node agent is not responding"})
+		Why: "the node agent does not respond"})
 }
 
 // waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room,
@@ -120,7 +120,7 @@ func (d decision) waitForRoom() {
 	s := d.State
 	s.Turn.Permitted = d.fleet.now
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
-		Why: "the disk of its host is full: its slot is released"})
+		Why: "the disk of the host is full"})
 }
 
 // permitRestart permits the restart of services where there is a slot.
@@ -128,11 +128,12 @@ func (d decision) permitRestart() {
 	restarting := d.isRestarting()
 	if d.fleet.restarting >= d.policy.MaxParallel && !restarting {
 		d.publishUrgentOrWait(waiting{ReasonParallel,
-			fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
+			fmt.Sprintf("waiting: services are restarting on %s, the limit of rollout.maxParallel",
+				bundle.Count(d.policy.MaxParallel, "node"))})
 		return
 	}
 	d.fleet.restarting += boolToInt(!restarting)
-	d.publishWanted(d.need, "services restart")
+	d.publishWanted(d.need, "services may restart")
 }
 
 // awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and
@@ -153,6 +154,6 @@ func (d decision) urgentNeedsTurn() bool {
 
 // describeWindow returns when the window opens.
 func (d decision) describeWindow() string {
-	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " +
+	return "waiting for a maintenance window (rollout.windows, impact " + string(d.need) + "); the next one opens at " +
 		d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)
 }

@@ -114,12 +114,13 @@ type Held struct {
 }
 
 func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
-	parts := []string{fmt.Sprintf("%d of %s updated", s.Updated,
-		bundle.Count(s.Updated+s.Updating+s.Waiting+s.Degraded, "node"))}
+	all := s.Updated + s.Updating + s.Waiting + s.Degraded
+	have := map[bool]string{true: " has", false: " have"}[all == 1]
+	parts := []string{fmt.Sprintf("%d of %s%s the newest bundle", s.Updated, bundle.Count(all, "node"), have)}
 	for _, x := range []struct {
 		n    int
 		what string
-	}{{s.Updating, "updating"}, {s.Waiting, "waiting"}, {s.Degraded, "degraded"}} {
+	}{{s.Updating, "in progress"}, {s.Waiting, "waiting"}, {s.Degraded, "failed"}} {
 		if x.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
 		}
@@ -129,9 +130,9 @@ func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	case s.Updating+s.Waiting+s.Degraded == 0:
 		return line
 	case p.Paused:
-		return line + "; paused (fix: set rollout.paused to false)"
+		return line + "; paused; fix: set rollout.paused to false"
 	case s.Stopped != "":
-		return line + "; " + s.Stopped + " (fix: " + s.Fix + ")"
+		return line + "; " + s.Stopped + "; fix: " + s.Fix
 	}
 	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonWindow, ReasonStep, ReasonApplying,
 		ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown,

@@ -72,6 +72,42 @@ type Step struct {
 	Why string
 }
 
+// describe returns what the step does, for people.
+func (s Step) describe() string {
+	switch s.Action {
+	case ActionPublish:
+		return "publishing the bundle"
+	case ActionPermit:
+		return s.describePermission()
+	case ActionReserve:
+		return "taking a slot"
+	case ActionConfirmReservation:
+		return "slot confirmed"
+	case ActionCancelReservation:
+		return "giving the slot back"
+	case ActionDrain:
+		return "draining"
+	case ActionRelease:
+		return "releasing the node"
+	case ActionConfirm:
+		return "the canary has passed"
+	case ActionNote:
+	}
+	return ""
+}
+
+func (s Step) describePermission() string {
+	switch {
+	case s.Boot != "":
+		return "permitting the reboot"
+	case s.Permit == bundle.ImpactNone:
+		return "withdrawing the permission to restart services"
+	case s.Permit == bundle.ImpactRestart:
+		return "permitting service restarts"
+	}
+	return "permitting the change (impact " + string(s.Permit) + ")"
+}
+
 // Source is what a step publishes, and how.
 type Source struct {
 	// Wanted is the rendered bundle of the node, Signed the annotation of the Node that this operator has signed; both are

@@ -76,7 +76,7 @@ func alertRules() []nodeRule {
 			},
 			func(d decision) {
 				d.addAlert(d.Urgent.describeInputs(),
-					joinMessage("the node agent has not applied it", d.Report.Message))
+					joinMessage("not applied by the node agent", d.Report.Message))
 				d.alertMixed()
 			}},
 		{"an urgent change that restarts something waits as long as the node is blocked",
@@ -93,7 +93,7 @@ func alertRules() []nodeRule {
 func (d decision) alertMixed() {
 	if u := d.Urgent; u.Mixed != "" && d.isBlocked() {
 		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed +
-			", which changes together with other settings of the node: " + d.blocked.message})
+			", which can be published only with other changes of the node: " + d.blocked.message})
 	}
 }
 

@@ -42,17 +42,17 @@ func (m *nodeState) describeBoots() string {
 // bootCause names who asked for the boot that is outstanding.
 func (m *nodeState) bootCause() string {
 	if m.Boot.Permitted == m.State.WindowsBoot.Request {
-		return "as Windows waits for that"
+		return "Windows needs it"
 	}
-	return "as the annotation reboot asks"
+	return "requested by the annotation reboot"
 }
 
 // bootRequest names who asks for a boot.
 func (m *nodeState) bootRequest() string {
 	if m.personAsksBoot() {
-		return "a boot is asked for by the annotation reboot"
+		return "reboot requested (annotation reboot)"
 	}
-	return "Windows waits for a boot: " + m.describeBoots()
+	return "Windows needs a reboot (" + m.describeBoots() + ")"
 }
 
 // noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for

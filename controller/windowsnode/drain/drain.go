@@ -52,7 +52,7 @@ const shown = 5
 
 // String is for people.
 func (l Left) String() string {
-	list, what := l.Pods, "waiting for the end of "
+	list, what := l.Pods, "waiting for Pods to terminate: "
 	if len(l.Blocked) > 0 {
 		list, what = l.Blocked, "blocked: "
 	}

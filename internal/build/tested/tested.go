@@ -36,16 +36,16 @@ func ReadResults(folder string) ([]result.Result, error) {
 	return all, nil
 }
 
-// SummarizeResults is what has run on a real Windows, in one sentence. The README has it.
+// SummarizeResults is what has run on real Windows, in one sentence. The README has it.
 func SummarizeResults(results []result.Result) string {
 	if len(results) == 0 {
-		return "nothing has run on a real Windows yet."
+		return "This project has never run on real Windows."
 	}
 	var builds []string
 	for _, r := range results {
 		builds = append(builds, r.System.OSBuild)
 	}
-	return "the self-test has run on a real Windows (" + strings.Join(builds, ", ") + ")."
+	return "The self-test has run on real Windows (" + strings.Join(builds, ", ") + ")."
 }
 
 // run is one row of what was tested on which platform.
@@ -74,7 +74,7 @@ func ResultsPage(results []result.Result) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# What was tested
 
-Generated (`+"`internal/build/tested`, `golden/real`, `make generate`"+`). On real machines: %s [first-contact.md](first-contact.md) has the commands for your first machine, and how to
+Generated (`+"`internal/build/tested`, `golden/real`, `make generate`"+`). %s [first-contact.md](first-contact.md) has the commands for your first machine, and how to
 send a result.
 
 ## Platforms

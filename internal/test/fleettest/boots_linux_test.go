@@ -142,7 +142,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
-	if notes := f.notes(t, steps.EventTurnBegun, waiting[0].name); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an update of Windows was installed") }) {
+	if notes := f.notes(t, steps.EventTurnBegun, waiting[0].name); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "a Windows update was installed") }) {
 		t.Errorf("the events are %q", notes)
 	}
 	wait(waiting[0], bundle.BootForUpdates)

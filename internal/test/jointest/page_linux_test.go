@@ -117,8 +117,8 @@ func TestThePageOfTheTakeoverIsFollowed(t *testing.T) {
 	if !w.machines[first.name].hasExistingAgent() {
 		t.Fatal("the host of a paused node was changed")
 	}
-	if text := p.lines(waits, 2, 3); !strings.Contains(text, "not changed: "+second.name+": joined by another operator") ||
-		!strings.Contains(text, "not changed: "+first.name+": the node waits for adoption, which brings it the whole bundle: its adoption has impact") {
+	if text := p.lines(waits, 2, 3); !strings.Contains(text, "not changed: "+second.name+": configured by the existing operator") ||
+		!strings.Contains(text, "not changed: "+first.name+": waiting for adoption, which applies the complete bundle: its adoption has impact") {
 		t.Errorf("wmco diff prints\n%s", text)
 	}
 	p.lines(look, 2, 3)
