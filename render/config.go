@@ -144,7 +144,7 @@ type LogSettings struct {
 
 // MirrorSettings are about registry mirrors.
 type MirrorSettings struct {
-	// PartialNever is what happens to a registry of which only a part must never be contacted.
+	// PartialNever decides what happens to a registry if NeverContactSource applies to some of its repositories but not to all.
 	PartialNever mirrors.PartialNever `json:"partialNever"`
 	// Mode is what happens to what hosts files cannot express: it is left out, or goes through the gateway of the node.
 	Mode mirrors.Mode `json:"mode"`

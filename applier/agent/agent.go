@@ -23,7 +23,7 @@ type Options struct {
 	// Interval is the time between two comparisons of the host with its bundle. Full is the time between two comparisons
 	// that read the content of every file.
 	Interval, Full time.Duration
-	// Housekeep is the longest time between two log checks. A log may exceed its limit by what is written in that time.
+	// Housekeep is the longest time between two log checks. A log may exceed its limit by the lines of that time.
 	Housekeep time.Duration
 	// Confirm is how long the node may take to be Ready again after a change that restarts something.
 	Confirm time.Duration

@@ -105,5 +105,5 @@ func fixRolledBack(f Fault, retry string) string {
 		return "correct the cause in the message, then: " + retry
 	case FaultInput:
 	}
-	return "correct the inputs that caused this (see the message); the node applies the corrected bundle at once. To try the same bundle again: " + retry
+	return "correct the inputs that caused this; the node applies the corrected bundle at once. To try the same bundle again: " + retry
 }

@@ -31,10 +31,8 @@ func printRollout(a app, r fleet.Rollout) {
 		cli.Printf(a.stdout, "%s\n", hangingText("  fix: ", fix, columns))
 	}
 	for _, g := range groups {
-		isTold := strings.Contains(counts, fewNames(g.Names)+": "+g.Message) ||
-			g.Phase == plan.PhaseDegraded && strings.Contains(cause, g.Message)
-		if isTold {
-			continue
+		if strings.Contains(counts, fewNames(g.Names)+": "+g.Message) || isStopped && strings.Contains("stopped: "+cause, g.Message) {
+			continue // the lines above have it
 		}
 		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s: ", g.Phase, fewNames(g.Names)), relativeTimes(a.now(), g.Message), columns))
 	}

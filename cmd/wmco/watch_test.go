@@ -62,10 +62,10 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 	want := `12:00:01  win-a            Updated -> Stale        d4735e3a265e
 12:00:01  win-b            Updated -> Updating     d4735e3a265e
 12:00:01  winworker-x7k2p  Stale -> Updated        d4735e3a265e  after 1s
-12:00:03  InputsAccepted is False for 3s (SettingsInvalid): no
+12:00:03  InputsAccepted has been False for 3s (SettingsInvalid): no
 12:00:03  win-a            Stale -> Updated        d4735e3a265e  after 3s
-12:00:03  win-b            Updating -> Degraded    d4735e3a265e  kubelet does not become healthy (fix: correct the settings)
-12:00:10  InputsAccepted is True for 10s (Accepted): yes
+12:00:03  win-b            Updating -> Degraded    d4735e3a265e  kubelet does not become healthy; fix: correct the settings
+12:00:10  InputsAccepted has been True for 10s (Accepted): yes
 12:00:10  win-b            Degraded -> Updated     d4735e3a265e  after 10s
 12:00:10  winworker-x7k2p  gone
 12:00:10  all 2 nodes are updated, 10s after the first change

@@ -253,7 +253,7 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 			func(s *scene) {
 				s.publish(published.Report{State: published.StateRolledBack, Message: "containerd does not start"})
 			},
-			refused(ReasonRolledBack, "containerd does not start", "correct the inputs that caused this (see the message); the node applies the corrected bundle at once. To try the same bundle again: "+
+			refused(ReasonRolledBack, "containerd does not start", "correct the inputs that caused this; the node applies the corrected bundle at once. To try the same bundle again: "+
 				`wmco retry win-a`), "",
 		},
 		"all is there": {func(s *scene) { s.publish(s.applied()) }, "Joined Joined: node win-a has joined", ""},

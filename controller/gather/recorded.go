@@ -148,7 +148,7 @@ func (g *gatherer) judgeClaim(n render.Node, other *render.Node) {
 }
 
 func (g *gatherer) addressClaimed(n, other render.Node) {
-	fix := "look at the host of node " + n.Name + ": its kubelet, or whoever has the kubelet's certificate, has written that"
+	fix := "check the host of node " + n.Name + ": only its kubelet, or a program with the kubelet's certificate, can have written that"
 	if other.Backing == render.BackingInstance {
 		fix = "remove the entry if it is the same host; if not, " + fix
 	}

@@ -167,11 +167,11 @@ func TestFindingsAdviseWhatHelps(t *testing.T) {
 			"mirror everything that Windows nodes pull from q.io/b, or allow contacting all of q.io" + fixExact,
 		}},
 		"widened, without the sources whose mirrors are left out": {idms("q.io/a m.io/a", "q.io/b m.io/c", "q.io/d m.io/d"), reason.MirrorScopeWidened, []string{
-			"the mirrors for q.io/a, q.io/d are used for every image of q.io: containerd configures whole registries",
+			"the mirrors for q.io/a, q.io/d are used for every image of q.io: containerd can only configure a whole registry",
 			"none; a digest is verified wherever the image comes from",
 		}},
 		"the mirrors of all, for a part whose mirrors are left out": {idms("q.io m.io", "q.io/b m.io/c"), reason.MirrorScopeWidened, []string{
-			"the mirrors for q.io are used for q.io/b too, which has no mirror left: containerd configures whole registries",
+			"the mirrors for q.io are also used for q.io/b, although it has none of its own: containerd can only configure a whole registry",
 			"none; a digest is verified wherever the image comes from",
 		}},
 	} {

@@ -379,9 +379,9 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 		case begins && (n.Leaving != "" || n.Paused || f.Policy.Paused && !asks) && !n.Joining:
 			w.fatalf("%s begins with %s: leaving %q, paused %t, fleet %t", s.Node, s.Action, n.Leaving, n.Paused, f.Policy.Paused)
 		case s.Action == ActionPublish && !s.Urgent && (n.Paused || f.Policy.Paused) && !n.Joining:
-			w.fatalf("%s gets what is not urgent: paused %t, fleet %t", s.Node, n.Paused, f.Policy.Paused)
+			w.fatalf("%s gets a change that is not urgent: paused %t, fleet %t", s.Node, n.Paused, f.Policy.Paused)
 		case s.Urgent && (s.Action != ActionPublish || s.Bundle != n.Urgent.Bundle || s.Permit != bundle.ImpactNone || s.Cordon != SwitchKeep || s.ScaleDown != SwitchKeep || s.State.Slot != n.State.Slot):
-			w.fatalf("%s: more is done than what is urgent: %+v", s.Node, s)
+			w.fatalf("%s: more is done than the urgent change: %+v", s.Node, s)
 		case s.Why == "" || s.Action == "":
 			w.fatalf("a step without a reason: %+v", s)
 		}
@@ -458,7 +458,7 @@ func (w *world) hurry() {
 			return
 		}
 	}
-	w.fatalf("what is urgent does not reach all nodes of a paused fleet")
+	w.fatalf("an urgent change does not reach all nodes of a paused fleet")
 }
 
 // reached reports whether a node has the urgent part; one that has nothing yet cannot get it alone.

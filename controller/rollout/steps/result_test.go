@@ -19,10 +19,10 @@ func TestTheEventOfAStoppedRolloutHasTheLog(t *testing.T) {
 	recorder := events.NewFakeRecorder(2)
 	e := &Executor{Events: recorder, Log: logr.Discard()}
 	e.sendFleetEvents(Result{Plan: plan.Plan{Fleet: plan.Summary{
-		Message: "1 failed; stopped: the canary a (rolled back) (fix: correct the inputs)", Stopped: "stopped",
+		Message: "1 failed; stopped: canary a failed (rolled back); fix: correct the inputs", Stopped: "stopped",
 		Log: bundle.LogTail{Service: "kubelet", Lines: []string{strings.Repeat("x", 960), "unknown flag", "exit 1"}},
 	}}}, Rendered{Wanted: map[string]layers.Wanted{"a": {}}})
-	const want = "Warning RolloutStopped 1 failed; stopped: the canary a (rolled back) (fix: correct the inputs); the log of kubelet ends: unknown flag | exit 1"
+	const want = "Warning RolloutStopped 1 failed; stopped: canary a failed (rolled back); fix: correct the inputs; the log of kubelet ends: unknown flag | exit 1"
 	if got := <-recorder.Events; got != want {
 		t.Errorf("%s", got)
 	}

@@ -24,30 +24,32 @@ const (
 type packageGroup struct {
 	title string
 	names []string
+	// isIndex is true for a group whose packages are listed by name alone: people who use the product do not meet them.
+	isIndex bool
 }
 
 // packageGroups are all packages in the order of the data: from the objects of a cluster to a host.
 func packageGroups() []packageGroup {
 	return []packageGroup{
-		{"Cluster objects to inputs", []string{"controller/gather/objects", "controller/gather", "controller/gather/...", "controller/inputs/desired", "render/yamltext"}},
-		{"Inputs to a bundle", []string{"render", "render/mirrors", "render/kubelets", "render/...", "templates", "payload", "payload/store", "layout"}},
-		{"The bundle", []string{"bundle", "bundle/archive", "bundle/published", "bundle/nodestate", "bundle/reason"}},
-		{"Previews and reports", []string{"render/preview", "render/review", "report/...", "controller/fleet"}},
+		{"Cluster objects to inputs", []string{"controller/gather/objects", "controller/gather", "controller/gather/...", "controller/inputs/desired", "render/yamltext"}, false},
+		{"Inputs to a bundle", []string{"render", "render/mirrors", "render/kubelets", "render/...", "templates", "payload", "payload/store", "layout"}, false},
+		{"The bundle", []string{"bundle", "bundle/archive", "bundle/published", "bundle/nodestate", "bundle/reason"}, false},
+		{"Previews and reports", []string{"render/preview", "render/review", "report/...", "controller/fleet"}, false},
 		{"Rollout", []string{
 			"controller/inputs", "controller/inputs/...", "controller/layers", "controller/keys/signing", "controller/rollout", "controller/rollout/plan", "controller/rollout/steps",
 			"controller/windowsnode", "controller/windowsnode/nodelist", "controller/windowsnode/...", "controller/status", "controller/metrics",
-		}},
+		}, false},
 		{"Joining, upgrade and removal of hosts", []string{
 			"preflight", "render/machines", "controller/hosts", "controller/keys", "controller/keys/username", "controller/configure", "controller/configure/checks",
 			"controller/machine", "controller/instance", "controller/node", "controller/...",
-		}},
-		{"The operator's process", []string{"controller", "controller/base", "controller/base/..."}},
-		{"The host", []string{"applier", "applier/protocol", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}},
-		{"Images that hosts files cannot route", []string{"gateway/places", "gateway", "gateway/registry", "gateway/identity"}},
-		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node", "internal/cli", "docs", "deploy/..."}},
-		{"Tests", []string{"internal/golden", "internal/hostsim", "internal/hostsim/...", "internal/test/..."}},
-		{"Checks", []string{"internal/verify/..."}},
-		{"Builds", []string{"internal/build/...", "tools/..."}},
+		}, false},
+		{"The operator's process", []string{"controller", "controller/base", "controller/base/..."}, false},
+		{"The host", []string{"applier", "applier/protocol", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}, false},
+		{"Images that hosts files cannot route", []string{"gateway/places", "gateway", "gateway/registry", "gateway/identity"}, false},
+		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node", "internal/cli", "docs", "deploy/..."}, false},
+		{"Tests", []string{"internal/golden", "internal/hostsim", "internal/hostsim/...", "internal/test/..."}, true},
+		{"Checks", []string{"internal/verify/..."}, true},
+		{"Builds", []string{"internal/build/...", "tools/..."}, true},
 	}
 }
 
@@ -90,11 +92,18 @@ func packageLists(tree fs.FS) (string, error) {
 	var out strings.Builder
 	for _, g := range groups {
 		fmt.Fprintf(&out, "\n### %s\n\n", g.title)
+		var index []string
 		for _, name := range g.names {
 			for _, found := range packagesOf(name, sentences, named) {
-				fmt.Fprintf(&out, "* `%s` %s\n", found, sentences[found])
+				index = append(index, "`"+found+"`")
+				if !g.isIndex {
+					fmt.Fprintf(&out, "* `%s` %s\n", found, sentences[found])
+				}
 				delete(sentences, found)
 			}
+		}
+		if g.isIndex {
+			out.WriteString(strings.Join(index, ", ") + "\n")
 		}
 	}
 	for name := range sentences {

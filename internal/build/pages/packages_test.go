@@ -20,7 +20,7 @@ func TestPackageListsNeedACommentAndAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"* `applier` brings a host to a bundle\n", "* `internal/test/a` tests\n"} {
+	for _, want := range []string{"* `applier` brings a host to a bundle\n", "### Tests\n\n", "`internal/test/a`\n"} {
 		if !strings.Contains(lists, want) {
 			t.Errorf("no %q in\n%s", want, lists)
 		}

@@ -148,7 +148,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	wait(waiting[0], bundle.BootForUpdates)
 	eventually(t, "the report of a host whose Windows waits again", func() bool { return len(bootReasons(waiting[0])) == 1 })
 	f.rest(t)
-	if out := f.wmco(t, "status", waiting[0].name); !strings.Contains(out, "after the last boot") {
+	if out := f.wmco(t, "status", waiting[0].name); !strings.Contains(out, "after the last reboot") {
 		t.Errorf("wmco status prints\n%s", out)
 	}
 	for _, m := range f.machines {

@@ -56,7 +56,7 @@ func TestStorm(t *testing.T) {
 	s.o = s.watch(t)
 	s.live(t, 0, 0)
 	s.rests(t)
-	t.Logf("%d nodes, %.1f s until they have what is wanted", len(s.machines), time.Since(begun).Seconds())
+	t.Logf("%d nodes, %.1f s until they have the wanted bundle", len(s.machines), time.Since(begun).Seconds())
 	s.administrate(t)
 	for _, c := range []struct {
 		name  string

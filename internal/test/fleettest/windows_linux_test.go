@@ -54,7 +54,7 @@ func TestAChangeWaitsForItsWindow(t *testing.T) {
 	}
 	eventually(t, "when the next window opens", func() bool {
 		// 29 February at three in Berlin.
-		return strings.Contains(rolloutText(), "a change with impact restart waits for rollout.windows: the next one opens at 20") && strings.Contains(rolloutText(), "-02-29T02:00:00Z")
+		return strings.Contains(rolloutText(), "waiting for a maintenance window (rollout.windows, impact restart); the next one opens at 20") && strings.Contains(rolloutText(), "-02-29T02:00:00Z")
 	})
 	f.rendered(t)
 	if now := f.bundles(t); !maps.Equal(now, r.bundles) {
