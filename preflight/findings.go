@@ -207,7 +207,7 @@ func checkFeatures(_ Question, a Answer) bundle.Findings {
 		all = append(all, info(
 			reason.ContainersFeatureMissing,
 			"the Windows feature Containers is off: it is turned on when the host joins, which takes a boot",
-			"nothing, or turn it on before",
+			"none, or turn it on earlier",
 		)...)
 	}
 	var boots []string
@@ -242,7 +242,7 @@ func checkForeign(q Question, a Answer) bundle.Findings {
 		case docker:
 			all = append(all, warn(
 				reason.ForeignDocker, "the host has Docker, which the node does not use",
-				"nothing; or remove it, if Pods have no network",
+				"none; remove it if Pods have no network",
 			)...)
 		case layout.Kubelet:
 			if why, fix := a.Facts.Kubelet.BelongsElsewhere(q.API, q.CA); why != "" {
@@ -332,7 +332,7 @@ func checkPolicies(_ Question, a Answer) bundle.Findings {
 	if l := a.Machine.Locale; l != "" && l != "en-US" {
 		all = append(all, info(
 			reason.LocaleUntested, fmt.Sprintf("the locale of Windows is %q; en-US is tested", l),
-			"nothing; report what differs",
+			"none; please report differences",
 		)...)
 	}
 	return all
@@ -345,7 +345,7 @@ func checkDefender(_ Question, a Answer) bundle.Findings {
 	return info(
 		reason.DefenderScansContainerd,
 		"Defender scans what containerd unpacks, until the exclusion is set when the host joins",
-		"nothing, unless a policy forbids exclusions",
+		"none, unless a policy forbids exclusions",
 	)
 }
 

@@ -106,7 +106,7 @@ func checkIdentity(q Question, a Answer) bundle.Findings {
 	case ProblemMissing, ProblemDenied:
 		return info(
 			reason.MachineIdentityMissing, fmt.Sprintf("the credential provider of the cloud has no credentials here, as the machine has no identity for it: %q", r.Text),
-			"nothing if no Pod has an image of the cloud's registries; otherwise give the machine a role (AWS), a managed identity (Azure) or a service account (Google Cloud) that may read them",
+			"none if no Pod uses an image of the cloud's registries; otherwise give the machine a role (AWS), a managed identity (Azure) or a service account (Google Cloud) that may read them",
 		)
 	}
 	return warn(

@@ -190,7 +190,7 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 	for _, name := range slices.Sorted(maps.Keys(c.Machine.KubeletFlags)) {
 		if !c.kubeletTable().Flags[name] {
 			r.addFinding(bundle.SeverityWarning, reason.KubeletFlagUnknown, "spec.config.systemd.units[kubelet.service]",
-				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", c.KubeletVersion(), name), "nothing, if Windows nodes do not need it; otherwise set the field of the kubelet's configuration in "+SettingsConfigMap)
+				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", c.KubeletVersion(), name), "none, if Windows nodes do not need it; otherwise set the field of the kubelet's configuration in "+SettingsConfigMap)
 		}
 	}
 	c.checkProviders(&r)
@@ -248,12 +248,12 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	missing := !n.networkKnown() || n.sourceVIP() == ""
 	if missing && n.Facts.IsUnknown(bundle.PartNetworks) { // without them, the node would lose what it has
 		r.addFinding(bundle.SeverityError, reason.NetworksUnknown, "", fmt.Sprintf("the Host Networking Service of the host does not say which networks it has: %.300q", n.Facts.ErrorOf(bundle.PartNetworks)),
-			"nothing if it passes: the published bundle stays. Otherwise check the service hns on the host, or run wmco reboot NODE")
+			"none if the finding disappears; the node keeps its published bundle. Otherwise check the service hns on the host, or run wmco reboot NODE")
 		return
 	}
 	if missing {
 		r.addFinding(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
-			"nothing with the operator, which resumes automatically; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
+			"none with the operator, which continues automatically; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
 }
 
@@ -325,7 +325,7 @@ func (c Cluster) checkNames(n Node, r *report) {
 	}
 	predicted := n.predictedName(c.Platform)
 	if n.Name != "" && predicted != "" && predicted != n.Name {
-		r.addFinding(bundle.SeverityWarning, reason.NodeNameMismatch, "", fmt.Sprintf("the host would register as %q now; the node keeps the name %q", predicted, n.Name), "nothing, unless the host was renamed on purpose: then remove the node and let it join again")
+		r.addFinding(bundle.SeverityWarning, reason.NodeNameMismatch, "", fmt.Sprintf("the host would register as %q now; the node keeps the name %q", predicted, n.Name), "none, unless the host was renamed on purpose: then remove the node and let it join again")
 	}
 	if n.Subnet != "" && !isIPv4Subnet(n.Subnet) {
 		r.addFinding(bundle.SeverityError, reason.InputInvalid, `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "remove the annotation, which OVN sets, and check ovnkube-control-plane's log")

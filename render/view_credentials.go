@@ -88,7 +88,7 @@ func (c Cluster) checkMirroredProviders(hosts mirrors.Result) bundle.Findings {
 			if source, mirror := hosts.MirrorFor(pattern); mirror != "" && c.whyNotRun(p) == "" {
 				r.addFinding(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("%s.providers[%d].matchImages[%d]", providerField(file), i, k),
 					fmt.Sprintf("kubelets of Windows nodes pull %s without the credentials of %q: containerd would also send them to %s, a mirror of %s", pattern, p.Name, mirror, source.Host),
-					"nothing if Pods on Windows nodes find these images at the mirrors; otherwise put entries for the other registries into the cluster's pull secret, or give the Pods an imagePullSecret")
+					"none if Pods on Windows nodes find these images at the mirrors; otherwise put entries for the other registries into the cluster's pull secret, or give the Pods an imagePullSecret")
 			}
 		}
 	}
@@ -217,7 +217,7 @@ func (c Cluster) checkProviders(r *report) {
 			case why != "" && isProgramName(p.Name):
 				r.addFinding(bundle.SeverityInfo, reason.CredentialProviderIgnored, field,
 					fmt.Sprintf("kubelets of Windows nodes do not run %q, because %s: they pull %s without its credentials", p.Name, why, bundle.JoinFirst(p.MatchImages, 4, ", ", bundle.AndMore)),
-					"nothing if no Pod of Windows nodes has such an image; otherwise put credentials for these registries into the cluster's pull secret, or give the Pods or their ServiceAccount an imagePullSecret")
+					"none if no Pod on Windows nodes uses such an image; otherwise put credentials for these registries into the cluster's pull secret, or give the Pods or their ServiceAccount an imagePullSecret")
 			}
 		}
 	}

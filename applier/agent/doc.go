@@ -6,5 +6,5 @@
 //
 // It watches its own Node and nothing else, under the node's own identity. A change with a higher impact than permitted
 // is reported and not applied. While the API server is unreachable, the agent repairs drift with the contents stored on
-// the host. After a start it first tries for ten seconds to read its Node, because drift of a paused node must stay.
+// the host. After a start it first tries for ten seconds to read its Node, because a paused node must not be repaired.
 package agent

@@ -44,7 +44,7 @@ func machineSets() []Entry {
 		{SubnetRenamed, isWarning, "The model's subnet is in another zone; its name is used with the zone replaced.", "Check that a subnet of this name exists."},
 		{DiskSmall, isWarning, "The root disk is too small: a Windows node needs 120 GB, and Azure needs at least the size of the image (127 GB, unless the image is a `smalldisk` one). On AWS it also means that `blockDevices` has no root disk.", "Pass the `--set` of the finding. On Azure you can instead choose an image whose SKU contains `smalldisk`; 120 GB are enough then."},
 		{NetworkUnusable, isWarning, "The providerSpec has several networks, static addresses or EFA. A Windows node has one network card with DHCP.", "Give one network with the `--set` that the finding names."},
-		{ConfidentialComputing, isWarning, "The providerSpec asks for confidential computing, which image and instance type must support.", "Turn it off with the `--set` that the finding names, or give such an image with `--image`."},
+		{ConfidentialComputing, isWarning, "The providerSpec turns on confidential computing. The image and the instance type must support it.", "Turn it off with the `--set` that the finding names, or give such an image with `--image`."},
 		{ImageGeneration, isWarning, "The image is of generation 1, which Azure sizes from v6 on do not boot.", "Give an image whose SKU ends in -g2 with `--image`, or a size such as Standard_D4s_v5 with `--instance-type`."},
 		{SecurityKept, isInfo, "The model uses a security type that needs an image of generation 2.", "Use such an image, for example one whose SKU ends in -g2."},
 		{LabelsLeftOut, isInfo, "The model labels its nodes; the new MachineSet does not.", "Add the labels if the Windows nodes should have them."},

@@ -33,7 +33,7 @@ func nodeReasons() []Entry {
 		{FactsUnmatched, errorOrWarning, "Facts belong to no node of the inputs, or the host of `--host` is not the requested node. They are not used. Error for an existing node.", "Check that facts, `--host`, and `--node` or `--instance` belong to the same host."},
 		{FactsContradicted, isWarning, "A Node reports impossible facts, which are ignored: an address that neither its Machine nor its entry has, a subnet not assigned by OVN, or too many addresses.", "None if the finding disappears within a minute. Otherwise correct the Machine, windows-instances or the DNS, or find out who writes the annotation."},
 		{NetworkPending, isInfo, "The overlay network of the node does not exist yet. cni.conf and kube-proxy are configured when it exists.", "None with the operator: it continues automatically. After `wmco apply`, apply again. If it does not appear, read hybrid-overlay-node's log."},
-		{NetworksUnknown, isError, "The Host Networking Service of the host does not answer. The published bundle stays.", "If it does not pass, check the service hns on the host, or reboot it: `wmco reboot NODE`."},
+		{NetworksUnknown, isError, "The Host Networking Service of the host does not respond. The node keeps its published bundle.", "If the finding remains, check the service hns on the host, or reboot it: `wmco reboot NODE`."},
 		{VXLANPortOnVSphere, isWarning, "The hybrid overlay on vSphere has the VXLAN port 4789, which ESXi and NSX use. Packets between hosts can be lost.", "Set another port, such as 9898, together with the hybrid overlay. It cannot be changed later."},
 		{VXLANPortUnsupported, isError, "Windows Server 2019 cannot use the cluster's VXLAN port.", "Use Windows Server 2022 or later, or the default port 4789."},
 		{MachineWithoutAddress, isInfo, "A Machine has no internal IPv4 address yet, so nothing is rendered for it.", "Wait until the cloud has assigned the address."},
@@ -47,6 +47,6 @@ func nodeReasons() []Entry {
 		{InstanceTaken, isWarning, "An entry of windows-instances is a host that already belongs to a Machine or another entry. It is skipped.", "Remove the entry."},
 		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS. An existing node stays. Only the operator reports this.", "Correct the name or its DNS record, or use the IPv4 address."},
 		{InstanceAmbiguous, isWarning, "The name of an entry of windows-instances has several IPv4 addresses. Only the operator reports this.", "If they are of several hosts, use the address of each."},
-		{BundleTooLarge, isError, "A layer of a node's bundle is too large to be published. The published bundle stays. Only the operator reports this.", "Make the inputs smaller, such as mirror sets and trusted CAs."},
+		{BundleTooLarge, isError, "A layer of a node's bundle is too large to be published. The node keeps its published bundle. Only the operator reports this.", "Make the inputs smaller, such as mirror sets and trusted CAs."},
 	}
 }

@@ -59,7 +59,7 @@ func (g *gatherer) addReport(n *render.Node, node listedNode, r record.Record) {
 		return
 	}
 	if why := cmp.Or(report.Facts.ExceedsLimit(), n.Contradiction(*report.Facts, g.cluster, ownAddresses(*n, r))); why != "" {
-		f.Message = "the facts that the node reports are not used, and it keeps what it has: " + why
+		f.Message = "the facts that the node reports are not used, and the node keeps its bundle: " + why
 		f.Fix = "none if the node agent writes its report again within a minute; otherwise correct the " +
 			"address in the Machine, in " + render.InstancesConfigMap + " or in the DNS, or find out who writes the annotation"
 		g.addFinding(bundle.SeverityWarning, reason.FactsContradicted, f)

@@ -66,12 +66,12 @@ func newDescription(name, help string, labels ...string) *prometheus.Desc {
 var (
 	nodes = newDescription("wmco_nodes", "Number of Windows nodes in a state, as wmco status shows it.", labelState)
 	state = newDescription("wmco_node_state",
-		"1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode,
+		"1 for the state of a Windows node. The reason is the state that its agent reports.", labelNode,
 		labelState, labelReason)
 	since = newDescription("wmco_node_pending_since_timestamp_seconds",
-		"Since when a Windows node is on its way to the bundle that is published for it. There is none for a node that has it.", labelNode)
+		"When the update of a Windows node to its published bundle began. Absent for a node that has the bundle.", labelNode)
 	oldest = newDescription("wmco_oldest_pending_change_seconds",
-		"How long the oldest change that is published for a Windows node and not finished has been pending, 0 if every node has its bundle.")
+		"Age of the oldest unfinished change of a Windows node, 0 if every node has its published bundle.")
 	drifted = newDescription("wmco_node_drift_repaired_entries",
 		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
 	networkRestarts = newDescription("wmco_node_host_network_restarts",
@@ -90,13 +90,13 @@ var (
 	pulled = newDescription("wmco_node_pulled_bytes",
 		"Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
 	refused = newDescription("wmco_refused_nodes",
-		"Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
-	condition = newDescription("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType,
+		"Number of Windows nodes whose newest bundle is refused. They keep their published bundle, and also count in wmco_nodes.")
+	condition = newDescription("wmco_condition", "1 for the status of a condition of the WindowsNodesStatus.", labelType,
 		labelStatus, labelReason)
 	unjoined = newDescription("wmco_unjoined_hosts",
-		"Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
+		"Number of hosts that could not join at the last attempt.", labelReason)
 	complete = newDescription("wmco_scrape_complete",
-		"1 if all that the gauges are computed from could be read, otherwise 0.")
+		"1 if everything that the gauges need could be read, otherwise 0.")
 )
 
 func allDescriptions() []*prometheus.Desc {

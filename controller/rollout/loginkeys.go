@@ -133,11 +133,11 @@ const maxKeyProblem = 200
 func (l *loginKeys) explainState(node, state string, away bool) string {
 	switch {
 	case away:
-		return "it does not answer; what it accepts stays until it does"
+		return "the host does not respond; it keeps its keys until it does"
 	case l.noKeys[node]:
-		return "its node agent is older than this operator and changes no keys"
+		return "its node agent is too old to change keys"
 	case state == keyUnknown:
-		return "the operator has not logged in to it yet"
+		return "the operator has not logged in yet"
 	}
-	return "it accepts the earlier key too until the operator has logged in with the new one"
+	return "the host accepts both keys until the operator has logged in with the new one"
 }

@@ -34,7 +34,7 @@ func LookUpKeys(ctx context.Context, r objects.Reader, namespace string) (publis
 	case len(set.Objects) == 0:
 		return nil, unknown(
 			"the Secret does not exist",
-			"nothing where no operator works in the cluster; otherwise name its namespace with -n",
+			"none if the cluster has no operator; otherwise give its namespace with -n",
 		), nil
 	}
 	var secret corev1.Secret

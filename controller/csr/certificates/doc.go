@@ -10,8 +10,8 @@
 //
 // A name or an address is the host's if the host or the resolver claims it and nothing shows that it is another's: a
 // Machine's, another Node's, that of a host by the operator's records, or the cluster's (API server, routes, services,
-// Pods). An address is one at which the operator has reached the host besides, under its pinned key. So a host with
-// several adapters has those that it answers SSH at.
+// Pods). An address is one at which the operator has reached the host besides, under its pinned key. So for a host
+// with several adapters, these are the addresses at which its SSH server answers.
 //
 // Everything else is left alone and never denied: renewals of client certificates are approved by Kubernetes itself,
 // hosts of Machines by the cluster's machine approver, hybrid-overlay-node's by the network operator, and other nodes

@@ -26,7 +26,7 @@ Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `).
 
 ` + "`wmco validate`" + ` prints the findings of the inputs; ` + "`-o json`" + ` is for programs, which may branch on the reason. You can [accept](held-changes.md#accepted-findings) warnings and infos.
 
-* **error**: the inputs are refused. Nothing is written, and the published bundles stay.
+* **error**: the inputs are refused. Nothing is written, and nodes keep their published bundles.
 * **warning**: the inputs are applied, but not exactly as written.
 * **info**: nothing is wrong.
 `)
