@@ -37,8 +37,8 @@ type machine struct {
 	// on ends when the agent does. Ill reports whether something of the host does not work.
 	on  atomic.Pointer[context.Context]
 	ill bool
-	// stuck reports whether the host does not come back from a boot.
-	stuck atomic.Bool
+	// stuck reports whether the host does not come back from a boot, booting whether it boots.
+	stuck, booting atomic.Bool
 }
 
 // addNodes makes new nodes, and starts their agents.
@@ -128,6 +128,8 @@ func (w *world) boot(ctx context.Context, name string) error {
 	w.mu.Unlock()
 	w.count(&w.boots)
 	w.judgeBoot(name)
+	m.booting.Store(true)
+	defer m.booting.Store(false)
 	if err := w.setReady(name, corev1.ConditionUnknown); err != nil {
 		return err
 	}
@@ -234,10 +236,18 @@ func (w *world) heal(t testing.TB, m *machine) {
 	must(t, m.Host.Edit(w.ctx, func(s *simulation.State) { s.Script = simulation.Script{Services: s.Script.Services} }))
 }
 
+// stopAgent ends the node agent of a host that does not boot.
+func (w *world) stopAgent(m *machine) {
+	for m.booting.Load() && !m.stuck.Load() {
+		pause(w.ctx, time.Minute)
+	}
+	m.stop()
+}
+
 // askWindows has Windows wait for a boot. The agent looks at once.
 func (w *world) askWindows(t testing.TB, m *machine, why bundle.BootReason) {
 	t.Helper()
-	m.stop()
+	w.stopAgent(m)
 	must(t, m.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.PendingBoots = []bundle.BootReason{why} }))
 	w.start(t, m)
 }
@@ -245,7 +255,7 @@ func (w *world) askWindows(t testing.TB, m *machine, why bundle.BootReason) {
 // loseFeature takes a Windows feature from a host, which can only be added again with a boot. The agent looks at once.
 func (w *world) loseFeature(t testing.TB, m *machine) {
 	t.Helper()
-	m.stop()
+	w.stopAgent(m)
 	must(t, m.Host.Edit(w.ctx, func(x *simulation.State) { delete(x.Settings, simulation.SettingKey(bundle.KindFeature, "Containers")) }))
 	w.start(t, m)
 }
@@ -253,7 +263,7 @@ func (w *world) loseFeature(t testing.TB, m *machine) {
 // drift changes a file by hand. The agent looks at once.
 func (w *world) drift(t testing.TB, m *machine) {
 	t.Helper()
-	m.stop()
+	w.stopAgent(m)
 	must(t, m.Host.WriteFile(w.ctx, `C:\k\kube-proxy.conf`, bundle.AccessAdmins, []byte("something else")))
 	w.start(t, m)
 }

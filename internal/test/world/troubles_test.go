@@ -274,6 +274,9 @@ func (w *world) restoreEtcd(t *testing.T) {
 	w.observer.Disturb()
 	w.server.SetDown(true)
 	w.server.Etcd.Restore(saved)
+	w.trail.mu.Lock()
+	w.trail.restored = time.Now()
+	w.trail.mu.Unlock()
 	w.settings = settings
 	w.server.SetDown(false)
 	w.observer.Disturb()

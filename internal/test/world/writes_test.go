@@ -70,6 +70,8 @@ type trail struct {
 	proved map[bundle.Digest]map[string]bool
 	// unwanted are Secrets that no node is told of, since that was seen first.
 	unwanted map[string]time.Time
+	// restored is when etcd was restored last: reports may be older than what hosts do.
+	restored time.Time
 }
 
 // told is what was signed last for a Node, and the boots that were permitted.
@@ -526,7 +528,7 @@ func (w *world) judgeBoot(name string) {
 	w.trail.mu.Lock()
 	defer w.trail.mu.Unlock()
 	report, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	if last := w.trail.nodes[n.UID]; ok && last != nil && last.desired.MaxImpact != bundle.ImpactReboot && (err != nil || !last.reboots[report.Desired]) {
+	if last := w.trail.nodes[n.UID]; ok && last != nil && time.Since(w.trail.restored) > answersWithin && last.desired.MaxImpact != bundle.ImpactReboot && (err != nil || !last.reboots[report.Desired]) {
 		w.observer.Violate(ruleBoot, "%s boots with at most %s", name, last.desired.MaxImpact)
 	}
 }
