@@ -26,8 +26,9 @@ export GOFLAGS := -buildvcs=false -trimpath $(filter-out -buildvcs=% -trimpath,$
 STEP := hack/step
 
 # Separate modules whose tests check ours with programs and libraries that we must not link. Their tests run before the
-# lint, because they compile the packages of both.
-TEST_MODULES := internal/build/release tools/shell internal/verify/prometheus internal/verify/consumers internal/verify/registriesconf internal/verify/gitopshealth internal/verify/resolvers internal/verify/docs
+# lint, because they compile the packages of both. Without cgo, containers/image needs the tag.
+IMAGE_TAGS := -tags=containers_image_openpgp
+TEST_MODULES := internal/build/release tools/shell internal/verify/prometheus internal/verify/consumers internal/verify/registriesconf internal/verify/gitopshealth internal/verify/resolvers internal/verify/docs payload/image-verifier
 
 include make/modules.mk
 include make/tools.mk
@@ -112,7 +113,7 @@ test-payload: setup $(TESTRUN) payload-if-possible ## the executables that were 
 # -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 .PHONY: test-modules
 test-modules: setup $(TESTRUN) containerd-if-possible ## the goldens, by the programs and libraries that read such files
-	@for module in $(TEST_MODULES); do \
+	@export GOFLAGS='$(IMAGE_TAGS) $(GOFLAGS)'; for module in $(TEST_MODULES); do \
 		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
 			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" hack/go-test "$$module" -dir "$$module" -- -count=1 -timeout=$(TEST_TIMEOUT) ./...; \
 	done
@@ -166,7 +167,7 @@ lint: setup ## golangci-lint over this module and the test modules
 	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting what is for Windows" hack/lint-windows $(CURDIR)/$(GOLANGCI_LINT)
 	@$(call optional-program,$(DEADCODE),deadcode,tools/lint)
 	@[ ! -x $(DEADCODE) ] || $(STEP) "looking for functions that neither program calls" hack/deadcode $(CURDIR)/$(DEADCODE)
-	@[ ! -x $(GOLANGCI_LINT) ] || for module in $(TEST_MODULES); do \
+	@export GOFLAGS='$(IMAGE_TAGS) $(GOFLAGS)'; [ ! -x $(GOLANGCI_LINT) ] || for module in $(TEST_MODULES); do \
 		hack/optional "linting $$module" --tests "$$module" ./... -- $(STEP) "linting $$module" \
 			env -C "$$module" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...; \
 	done
@@ -201,7 +202,7 @@ race: setup testenv-if-possible ## the tests under the race detector
 .PHONY: fuzz
 fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
 	@$(STEP) "fuzzing, $(FUZZTIME) each" hack/fuzz $(FUZZTIME)
-	@for module in $(TEST_MODULES); do \
+	@export GOFLAGS='$(IMAGE_TAGS) $(GOFLAGS)'; for module in $(TEST_MODULES); do \
 		hack/optional "fuzzing $$module" --tests "$$module" ./... -- $(STEP) "fuzzing $$module, $(FUZZTIME) each" \
 			env -C "$$module" $(CURDIR)/hack/fuzz $(FUZZTIME); \
 	done

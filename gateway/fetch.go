@@ -33,6 +33,10 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	case len(d.Places) == 0:
 		refusePull(w, r, http.StatusForbidden, text)
 		return
+	case isRefused(tried):
+		h.troubles.noteOutcome(t.Registry, "", h.now())
+		refusePull(w, r, http.StatusForbidden, text)
+		return
 	case isMissing(tried):
 		h.troubles.noteOutcome(t.Registry, "", h.now())
 		if len(d.Skipped) == 0 {
@@ -96,7 +100,7 @@ const maxManifest = 4 << 20
 type manifest struct {
 	mediaType, digest string
 	length            int64
-	// data is empty for an answer to HEAD.
+	// data is empty for an answer to HEAD, unless a policy is about it.
 	data []byte
 }
 
@@ -104,8 +108,14 @@ func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target
 	var tried []attempt
 	for _, p := range list {
 		m, failed := h.fetchManifest(r, t, p)
+		if failed == nil {
+			failed = h.checkSignatures(r.Context(), t, p, m)
+		}
 		if failed != nil {
 			tried = append(tried, *failed)
+			if failed.refused { // Linux nodes take an image from the first place that has it, or not at all
+				break
+			}
 			continue
 		}
 		if !t.IsDigest() {
@@ -119,7 +129,9 @@ func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target
 		if m.digest != "" {
 			w.Header().Set("Docker-Content-Digest", m.digest)
 		}
-		_, _ = w.Write(m.data)
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(m.data)
+		}
 		h.log.Info("passed on", "image", t.String(), "kind", string(t.kind), "method", r.Method, "from", p.Name())
 		return nil, true
 	}
@@ -135,6 +147,9 @@ func (h *Handler) fetchManifest(r *http.Request, t target, p places.Place) (mani
 		header["Accept"] = accept
 	}
 	method := r.Method
+	if _, _, covered := t.findPolicy(); covered {
+		method = http.MethodGet
+	}
 	response, failed := h.ask(ctx, method, t, p, header)
 	if failed == nil && method == http.MethodHead && (!t.IsDigest() && digest.Digest(response.Header.Get(digestHeader)).Validate() != nil || response.ContentLength < 0) {
 		_ = response.Body.Close()
@@ -167,10 +182,7 @@ func (h *Handler) fetchManifest(r *http.Request, t target, p places.Place) (mani
 		h.health.distrust(p.Registry, h.now())
 		return manifest{}, &attempt{place: p, text: "its manifest has another digest"}
 	}
-	m.length = int64(len(data))
-	if r.Method == http.MethodGet {
-		m.data = data
-	}
+	m.data, m.length = data, int64(len(data))
 	return m, nil
 }
 

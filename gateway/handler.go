@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -8,9 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/utils/lru"
+
 	"wmco/bundle"
 	"wmco/gateway/places"
 	"wmco/gateway/registry"
+	"wmco/gateway/signatures"
 )
 
 // Handler answers containerd. Make it with New.
@@ -25,8 +29,9 @@ type Handler struct {
 	learned *learned
 	health  *health
 
-	follower follower
-	troubles troubles
+	follower     follower
+	troubles     troubles
+	verification verification
 }
 
 // Options are what a Handler needs.
@@ -41,6 +46,8 @@ type Options struct {
 	// Trouble receives the registries that no mirror and no registry has served for places.TroubleAfter. It is called when this list changes, again after it
 	// returned an error, and every ten minutes while the list is not empty. It may be nil.
 	Trouble func([]places.Trouble) error
+	// Verify asks whether an image has the signatures that a policy demands; nil if nothing can, so that such images are refused.
+	Verify func(context.Context, signatures.Question) (signatures.Answer, error)
 	// Random fills a slice with random bytes, such as crypto/rand.Read.
 	Random func([]byte)
 }
@@ -51,6 +58,7 @@ func New(o Options) *Handler {
 		address: o.Address, client: o.Client, log: o.Log, now: o.Now,
 		logins: newLogins(o.Random), learned: newLearned(), health: newHealth(),
 		follower: follower{file: o.File}, troubles: troubles{write: o.Trouble},
+		verification: verification{ask: o.Verify, accepted: lru.New(maxVerdicts)},
 	}
 }
 
@@ -76,6 +84,9 @@ type target struct {
 	kind kind
 	// auth are the credentials of the login: those that the kubelet gave containerd for the image. Zero for none.
 	auth bundle.Secret
+	// table and pull are what it is judged by; see verification.
+	table *places.Table
+	pull  *pull
 }
 
 func (t target) contentPath() string { return string(t.kind) + "/" + t.Reference }
@@ -117,7 +128,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the gateway only reads", http.StatusMethodNotAllowed)
 		return
 	}
-	auth, ok := h.logins.findLogin(r.Header.Get("Authorization"), h.now())
+	own, ok := h.logins.findLogin(r.Header.Get("Authorization"), h.now())
 	if !ok {
 		h.challenge(w, r)
 		return
@@ -140,7 +151,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusePull(w, r, http.StatusForbidden, t.Registry+" does not go through the gateway")
 		return
 	}
-	t.auth = auth
+	t.auth, t.table, t.pull = own.auth, table, own.pull
 	h.serveTarget(w, r, t, h.placesOf(*table, t))
 }
 

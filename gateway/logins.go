@@ -32,6 +32,7 @@ type logins struct {
 
 type login struct {
 	auth bundle.Secret
+	pull *pull
 	end  time.Time
 }
 
@@ -41,17 +42,17 @@ func (l *logins) addLogin(auth bundle.Secret, now time.Time) string {
 	data := make([]byte, 32)
 	l.random(data)
 	text := base64.RawURLEncoding.EncodeToString(data)
-	l.list.Add(text, login{auth, now.Add(loginLife)})
+	l.list.Add(text, login{auth, &pull{}, now.Add(loginLife)})
 	return text
 }
 
-// findLogin returns the credentials of an Authorization header, and whether it is of a login that lasts.
-func (l *logins) findLogin(header string, now time.Time) (bundle.Secret, bool) {
+// findLogin returns the login of an Authorization header, and whether there is one that lasts.
+func (l *logins) findLogin(header string, now time.Time) (login, bool) {
 	v, ok := l.list.Get(bearer(header))
 	if !ok || !now.Before(v.(login).end) {
-		return bundle.Secret{}, false
+		return login{}, false
 	}
-	return v.(login).auth, true
+	return v.(login), true
 }
 
 // challenge demands a token. The error makes containerd ask for another one, where it has one that ended.

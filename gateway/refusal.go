@@ -13,8 +13,13 @@ type attempt struct {
 	place places.Place
 	// missing is true if the place says that it has no such image.
 	missing bool
+	// refused is true if the place has the image, and a policy refuses it.
+	refused bool
 	text    string
 }
+
+// isRefused reports whether a policy has refused what the last place has.
+func isRefused(tried []attempt) bool { return len(tried) > 0 && tried[len(tried)-1].refused }
 
 // describe returns what all places said, for the event of the Pod and the list of troubles. Part of it comes from registries: it is ASCII, of a bounded
 // length.
@@ -26,12 +31,16 @@ func describe(t target, d places.Decision, tried []attempt) string {
 	for _, s := range d.Skipped {
 		parts = append(parts, s.Name+": not asked, "+s.Why)
 	}
+	result := "is at no place"
+	if isRefused(tried) {
+		result = "is not pulled"
+	}
 	text := strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' {
 			return ' '
 		}
 		return c
-	}, fmt.Sprintf("%s is at no place: %s", t.Image, strings.Join(parts, "; ")))
+	}, fmt.Sprintf("%s %s: %s", t.Image, result, strings.Join(parts, "; ")))
 	return text[:min(len(text), maxReason)]
 }
 

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"wmco/gateway"
 	"wmco/gateway/places"
 	"wmco/gateway/registry"
+	"wmco/gateway/signatures"
 )
 
 // network is registries without connections, by host.
@@ -174,6 +176,9 @@ type fixture struct {
 	troubles [][]places.Trouble
 	// failing is how writing them fails.
 	failing error
+	// questions are those about signatures. signed answers them.
+	questions []signatures.Question
+	signed    func(signatures.Question) (signatures.Answer, error)
 }
 
 func newFixture(t *testing.T, n network, table places.Table) *fixture {
@@ -186,6 +191,10 @@ func newFixture(t *testing.T, n network, table places.Table) *fixture {
 		Client:  &registry.Client{Verified: n, Insecure: n, Now: now},
 		Trouble: func(list []places.Trouble) error { f.troubles = append(f.troubles, list); return f.failing },
 		Random:  func(b []byte) { count++; b[0] = count },
+		Verify: func(_ context.Context, q signatures.Question) (signatures.Answer, error) {
+			f.questions = append(f.questions, q)
+			return f.signed(q)
+		},
 	})
 	f.SetTable(table)
 	f.login(t, "")

@@ -7,13 +7,15 @@ import (
 )
 
 // Component is one pinned Go module from which executables are built: the folder payload/<name> holds a go.mod and a
-// go.sum, and no Go files.
+// go.sum, and no Go files unless the program is ours.
 type Component struct {
 	// Name is the name of the folder. PAYLOAD= selects the component by it.
 	Name string
 	// Module and Version are the pinned module. Version is empty in the component Ours: the build gives it.
 	Module  string
 	Version string
+	// Tags are build tags.
+	Tags []string
 	// Variables are set by the linker (-X), so that a program reports its version.
 	Variables []string
 	// Debug are the GODEBUG settings of the go.mod. They repeat those of upstream's go.mod, because Go reads them from
@@ -25,8 +27,11 @@ type Component struct {
 	Patches []Patch
 }
 
-// Ours is the name of the component that is built from this module.
+// Ours is the name of the component that is built from the main module.
 const Ours = "wmco-node"
+
+// IsOurs reports whether the programs of a component are of this repository.
+func (c Component) IsOurs() bool { return strings.HasPrefix(c.Executables[0].Package, "wmco/") }
 
 // OurVersion is the variable for the version in programs of this module.
 const OurVersion = "main.version"
@@ -40,7 +45,7 @@ func Components() []Component {
 	for _, r := range Releases() {
 		all = append(all, kubernetes(r))
 	}
-	return append(all, azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), gcp(), exporter(), shim(), cni(), kubeLogRunner(), ours())
+	return append(all, azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), gcp(), exporter(), shim(), cni(), kubeLogRunner(), verifier(), ours())
 }
 
 func containerd() Component {
@@ -158,6 +163,18 @@ func gcp() Component {
 		Executables: []Executable{{
 			Name: GCRProvider, Path: `C:\k\gcr-credential-provider.exe`, Package: module + "/cmd/auth-provider-gcp",
 			Platforms: []bundle.Platform{bundle.PlatformGCP}, VersionCommand: VersionCommand{Prints: "GCP CRI authentication plugin"},
+		}},
+	}
+}
+
+// verifier is our program with the code of Linux nodes: the node agent must not link what it links.
+func verifier() Component {
+	return Component{
+		Name: "image-verifier", Module: "go.podman.io/image/v5", Version: ImageVersion,
+		Tags: []string{"containers_image_openpgp"}, Variables: []string{"main.version=" + ImageVersion},
+		Executables: []Executable{{
+			Name: Verifier, Path: `C:\k\image-verifier.exe`, Package: "wmco/payload/image-verifier",
+			VersionCommand: VersionCommand{Args: []string{"version"}, Prints: ImageVersion},
 		}},
 	}
 }

@@ -25,6 +25,7 @@ const (
 	HybridOverlayVersion = "v0.0.0-20260707145430-b93b6a72bc15"
 	ECRVersion           = "v1.37.1"
 	AzureVersion         = "v1.36.5"
+	ImageVersion         = "v5.42.1" // of containers/image
 	GCRVersion           = "v0.0.0-20241115222652-d74b2e1d6653"
 )
 
@@ -75,6 +76,7 @@ const (
 	GCRProvider   = "gcr-credential-provider"
 	CloudManager  = "azure-cloud-node-manager"
 	Agent         = "wmco-node"
+	Verifier      = "image-verifier"
 )
 
 // Table returns every executable, sorted by name.

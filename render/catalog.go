@@ -323,6 +323,9 @@ func payloadRows() []Row {
 		case payload.Shim, payload.ACRProvider, payload.ECRProvider, payload.GCRProvider:
 			// Started for each pod or image pull.
 			r.Impact = bundle.ImpactNone
+		case payload.Verifier:
+			// Started for each image.
+			r.Impact, r.Optional, r.Causes, r.Doc = bundle.ImpactNone, true, []Origin{FromMirrors}, "verifies signatures of images; only with `mirrors.mode: Exact` and a ClusterImagePolicy"
 		case payload.WinOverlay, payload.WinBridge, payload.HostLocal:
 			r.Impact, r.JoinedOnly = bundle.ImpactNone, true
 		default:

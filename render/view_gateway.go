@@ -6,6 +6,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/gateway/places"
+	"wmco/payload"
 )
 
 // gatewayEntries adds the gateway of the node where a registry goes through it. containerd does not depend on it: registries with a hosts file of their
@@ -34,6 +35,14 @@ func (e *emitter) gatewayEntries() {
 		e.addContent(r, r.Name, content)
 		e.addCauses(r, r.Name)
 		e.causedBy(r, r.Name, e.routedCauses())
+	}
+	if r, ok := e.wantedRow(executableRow(payload.Verifier)); ok && len(table.Policies) > 0 && e.addExecutable(r) {
+		e.addCauses(r, r.Name)
+		var refs []bundle.Ref
+		for _, p := range e.cluster.Mirrors.Policies {
+			refs = append(refs, p.Ref)
+		}
+		e.causedBy(r, r.Name, refs)
 	}
 	exe, known := e.agentPath()
 	var reads []string

@@ -7,6 +7,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/reason"
 	"wmco/payload"
+	"wmco/render/mirrors"
 )
 
 // addExecutable adds the executable of a row and reports whether there is one. The agent has no entry without a
@@ -36,6 +37,11 @@ func (e *emitter) agentPath() (path string, known bool) {
 	return payload.Find(payload.Agent).Path, false
 }
 
+// verifiesSignatures reports whether nodes verify signatures of images.
+func (c Cluster) verifiesSignatures() bool {
+	return c.Settings.Mirrors.Mode == mirrors.Exact && len(c.Mirrors.Policies) > 0
+}
+
 // checkPayload reports the executables that nodes of the platform need and that the payload lacks.
 func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	if set.IsZero() {
@@ -43,7 +49,7 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	}
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
-		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) && x.ServesKubernetes(c.Kubernetes()) {
+		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) && x.ServesKubernetes(c.Kubernetes()) && (x.Name != payload.Verifier || c.verifiesSignatures()) {
 			r.addFinding(
 				bundle.SeverityError, reason.PayloadIncomplete, x.Name,
 				fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()),

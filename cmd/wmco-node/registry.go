@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -17,14 +18,16 @@ import (
 	"wmco/gateway"
 	"wmco/gateway/places"
 	"wmco/gateway/registry"
+	"wmco/gateway/signatures"
 	"wmco/internal/cli"
 	"wmco/layout"
+	"wmco/payload"
 )
 
 // registryFlags are the flags of the gateway.
 type registryFlags struct {
-	places, state, listen, logFile string
-	service                        bool
+	places, state, listen, logFile, verifier string
+	service                                  bool
 }
 
 func registryCommand(a *app) *cobra.Command {
@@ -35,6 +38,8 @@ func registryCommand(a *app) *cobra.Command {
 		Long: `Listen on a loopback address, and ask the mirrors and registries of the bundle for the images that containerd pulls. Nothing can be
 pushed. The certificates with which containerd is known are made in the folder of its state, and made again before they end. There it also lists registries whose images have come from no
 place for ten minutes.
+
+Images that need signatures are verified by image-verifier, a program of its own; without it they are refused.
 
 The places of images are read again when their file changes. The proxy is that of HTTP_PROXY, HTTPS_PROXY and NO_PROXY.` +
 			cli.ExitHelp("0    asked to stop", "2    usage", "130  interrupted"),
@@ -51,6 +56,7 @@ The places of images are read again when their file changes. The proxy is that o
 	flags.StringVar(&f.state, "state", places.State, "folder for certificates and the list of registries that cannot be pulled from")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:22629", "loopback address and port")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to this file (default stderr)")
+	flags.StringVar(&f.verifier, "verifier", payload.Find(payload.Verifier).Path, "program that verifies signatures of images")
 	flags.BoolVar(&f.service, "service", false, "run as a Windows service")
 	return cmd
 }
@@ -75,11 +81,14 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	if err := os.MkdirAll(f.state, 0o700); err != nil { // on Windows with the access list of the folder above, which is for administrators
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
+	state := folder(f.state)
+	if err := state.removeFolders(signatures.FolderPrefix); err != nil {
+		log.Warn("folders of an earlier process stay", "error", err)
+	}
 	client := &registry.Client{Now: a.clock.Now}
 	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
 	client.Verified, client.Insecure = verified, insecure
 	address := listener.Addr().String()
-	state := folder(f.state)
 	listTroubles := func(list []places.Trouble) error {
 		data, err := places.EncodeTroubles(list)
 		if err == nil {
@@ -95,6 +104,7 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	err = gateway.Server{
 		Handler: gateway.New(gateway.Options{
 			Address: address, Client: client, Log: log, Now: a.clock.Now,
+			Verify:  signatures.Program{Path: f.verifier, Folder: f.state}.Ask,
 			Random:  func(b []byte) { _, _ = rand.Read(b) }, // it does not fail (crypto/rand)
 			Trouble: listTroubles,
 			File: gateway.File{
@@ -123,6 +133,15 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 
 // folder implements identity.Folder.
 type folder string
+
+// removeFolders removes the folders whose names begin with a prefix.
+func (f folder) removeFolders(prefix string) error {
+	list, err := filepath.Glob(filepath.Join(string(f), prefix+"*"))
+	for _, path := range list {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
 
 // ReadFile reads a file.
 func (f folder) ReadFile(name string) ([]byte, error) {

@@ -15,6 +15,7 @@ import (
 
 	certs "wmco/gateway/identity"
 	"wmco/gateway/places"
+	"wmco/gateway/signatures"
 )
 
 // blockedTable is a table in which an object blocks a registry.
@@ -32,6 +33,8 @@ func blockedTable(t *testing.T, path, object string) {
 func TestTheGatewayServesItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	left := filepath.Join(dir, "state", signatures.FolderPrefix+"1")
+	must(t, os.MkdirAll(filepath.Join(left, "inner"), 0o700))
 	f := registryFlags{places: filepath.Join(dir, "places.json"), state: filepath.Join(dir, "state"), listen: "127.0.0.1:0"}
 	blockedTable(t, f.places, "Image/first")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,6 +56,9 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	}
 	address := awaitLine(`msg=started .*address=(\S+)`)
 	awaitLine(`certificates were (made)`)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what an earlier process left stays: %v", err)
+	}
 	go func() { _, _ = io.Copy(io.Discard, log) }()
 	for _, object := range []string{"Image/first", "Image/second", "Image/the-third-is-longer"} {
 		blockedTable(t, f.places, object)

@@ -11,6 +11,7 @@ import (
 	"wmco/bundle/reason"
 	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
+	"wmco/render/mirrors"
 )
 
 // reportIgnored lists settings of nodes that Windows nodes ignore. The operator does not read these objects
@@ -25,7 +26,7 @@ func (g *gatherer) reportIgnored() {
 			pool = labels.Set(u.GetLabels())
 		}
 	}
-	for _, k := range ignored.Kinds() {
+	for _, k := range ignored.Kinds(g.cluster.Settings.Mirrors.Mode) {
 		for _, o := range g.listObjects(k.Group, k.Kind) {
 			u, ok := asUnstructured(o)
 			if !ok || !k.AsksOfNodes(u, pool) {
@@ -49,7 +50,7 @@ func asUnstructured(o objects.Object) (u unstructured.Unstructured, ok bool) {
 // findings.
 func isAboutIgnored(f bundle.Finding) bool {
 	return f.Severity == bundle.SeverityError &&
-		f.Reason != reason.DocumentSkipped && slices.ContainsFunc(ignored.Kinds(), func(k ignored.Kind) bool {
+		f.Reason != reason.DocumentSkipped && slices.ContainsFunc(ignored.Kinds(mirrors.HostsFiles), func(k ignored.Kind) bool {
 		return k.Kind == f.Object.Kind && !isInput(k.Kind)
 	})
 }

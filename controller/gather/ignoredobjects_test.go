@@ -12,6 +12,7 @@ import (
 	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
+	"wmco/render/mirrors"
 )
 
 // ignoredFindings gathers from a folder with the files, and returns the findings about what Windows nodes ignore.
@@ -33,7 +34,7 @@ func ignoredFindings(t *testing.T, o Options, files map[string]string) []string 
 	}
 	var list []string
 	for _, f := range r.Findings {
-		isIgnored := slices.ContainsFunc(ignored.Kinds(), func(k ignored.Kind) bool {
+		isIgnored := slices.ContainsFunc(ignored.Kinds(mirrors.HostsFiles), func(k ignored.Kind) bool {
 			return k.Reason == f.Reason || k.Kind == f.Object.Kind && k.Kind != "MachineConfig"
 		})
 		if isIgnored {

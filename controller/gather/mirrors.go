@@ -50,6 +50,7 @@ func (g *gatherer) readMirrors() {
 		}
 	}
 	g.registrySources()
+	g.readImagePolicies()
 	g.pullSecret()
 }
 

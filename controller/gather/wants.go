@@ -64,10 +64,11 @@ func wantedObjects(namespace string) []objects.Want {
 		config("APIServer", clusterName),
 		config("Image", clusterName),
 		config("ClusterVersion", versionName),
-		// A cluster of plain Kubernetes, or an old one, does not serve these three.
+		// A cluster of plain Kubernetes, or an old one, does not serve these.
 		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageDigestMirrorSet", Unique: true}),
 		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageTagMirrorSet", Unique: true}),
 		optional(objects.Want{Group: groupOperator, Version: "v1alpha1", Kind: "ImageContentSourcePolicy", Unique: true}),
+		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: ignored.ImagePolicyKind}),
 		optional(objects.Want{
 			Group: groupMachineConfig, Version: "v1", Kind: kindPinnedImageSet,
 			Labels: map[string]string{ignored.LabelPinnedFor: ignored.PinnedForWindows},

@@ -26,6 +26,7 @@ import (
 	"wmco/controller/fleet"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/deploy/admission"
+	"wmco/render/mirrors"
 )
 
 // Owner is the field manager of applied objects.
@@ -53,9 +54,10 @@ type Cluster struct {
 	// saidOnce are the last messages of the conditions whose Event is written once, by type. Only one call of Reconcile
 	// runs at a time.
 	saidOnce map[string]string
-	// ignored is what Windows nodes ignored when that was looked at last, ignoredAt is when.
-	ignored   metav1.Condition
-	ignoredAt time.Time
+	// ignored is what Windows nodes ignored when that was looked at last, ignoredAt is when, and ignoredMode that of mirrors.
+	ignored     metav1.Condition
+	ignoredAt   time.Time
+	ignoredMode mirrors.Mode
 }
 
 // recheckCluster is how often the cluster is judged although nothing was seen to change.
@@ -114,7 +116,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	for _, condition := range list {
 		c.warn(condition)
 	}
-	c.lookForIgnored(ctx)
+	c.lookForIgnored(ctx, inputs.Cluster.Settings.Mirrors.Mode)
 	for _, condition := range []metav1.Condition{monitored, c.ignored} {
 		if condition.Type == "" {
 			continue // it was not looked for yet
@@ -132,19 +134,19 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 			c.Unjoined.InstancesRemovedCondition()))
 }
 
-// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored. Where that cannot be read, what was known
+// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored, and when the mode of mirrors has changed. Where that cannot be read, what was known
 // stays, and it is tried with the next call: nothing else waits for it.
-func (c *Cluster) lookForIgnored(ctx context.Context) {
+func (c *Cluster) lookForIgnored(ctx context.Context, mode mirrors.Mode) {
 	now := c.Checks.Now()
-	if !c.ignoredAt.IsZero() && now.Sub(c.ignoredAt).Abs() < recheckIgnored {
+	if !c.ignoredAt.IsZero() && mode == c.ignoredMode && now.Sub(c.ignoredAt).Abs() < recheckIgnored {
 		return
 	}
-	condition, err := ignoredCondition(ctx, c.Checks.Live)
+	condition, err := ignoredCondition(ctx, c.Checks.Live, mode)
 	if err != nil {
 		c.Log.Error(err, "looking for what Windows nodes ignore")
 		return
 	}
-	c.ignored, c.ignoredAt = condition, now
+	c.ignored, c.ignoredAt, c.ignoredMode = condition, now, mode
 }
 
 // warn writes an Event of a condition that is not met.

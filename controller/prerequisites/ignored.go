@@ -20,6 +20,7 @@ import (
 	"wmco/controller/base"
 	"wmco/controller/base/conditions"
 	"wmco/controller/gather/ignored"
+	"wmco/render/mirrors"
 )
 
 // NodeSettingsFollowed is the type of the condition that the cluster asks nothing of its nodes that Windows nodes do
@@ -34,14 +35,14 @@ const recheckIgnored = 10 * time.Minute
 const ignoredAtATime = 50
 
 // ignoredCondition lists settings of the cluster's nodes that Windows nodes ignore.
-func ignoredCondition(ctx context.Context, live client.Reader) (metav1.Condition, error) {
+func ignoredCondition(ctx context.Context, live client.Reader, mode mirrors.Mode) (metav1.Condition, error) {
 	pool, err := poolLabels(ctx, live)
 	if err != nil {
 		return metav1.Condition{}, err
 	}
 	var texts []string
 	first := ""
-	for _, k := range ignored.Kinds() {
+	for _, k := range ignored.Kinds(mode) {
 		names, err := listNames(ctx, live, k, pool)
 		if err != nil {
 			return metav1.Condition{}, fmt.Errorf("listing %s: %w", k.Kind, err)

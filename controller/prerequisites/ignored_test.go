@@ -22,6 +22,7 @@ import (
 
 	"wmco/bundle/reason"
 	"wmco/controller/configure"
+	"wmco/render/mirrors"
 )
 
 // kindReader lists objects by kind. A kind that it does not have is not served.
@@ -82,30 +83,33 @@ func TestWhatWindowsNodesIgnoreIsSaid(t *testing.T) {
 		documents []string
 		// reason is that of the condition; empty for none. message is a part of its message.
 		reason, message string
+		mode            mirrors.Mode
 	}{
-		"plain Kubernetes":                         {nil, "", ""},
-		"the policy of the release":                {[]string{"{kind: ClusterImagePolicy, metadata: {name: openshift}}"}, "", ""},
-		"a policy of the cluster":                  {[]string{"{kind: ClusterImagePolicy, metadata: {name: signed}}"}, reason.ClusterImagePolicyIgnored, "ClusterImagePolicy signed: containerd"},
-		"a policy of a namespace":                  {[]string{"{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}"}, reason.ImagePolicyIgnored, "ImagePolicy shop/signed: containerd"},
-		"a credential provider":                    {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {matchImages: [a.example.com]}}"}, reason.CRIOCredentialProviderConfigIgnored, "CRIOCredentialProviderConfig cluster: "},
-		"a credential provider for nothing":        {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {}}"}, "", ""},
-		"a KubeletConfig by the default label":     {[]string{`{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}}}}`}, reason.KubeletConfigIgnored, "KubeletConfig pods: "},
-		"a KubeletConfig by a label of users":      {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: workers}}}}"}, reason.KubeletConfigIgnored, "KubeletConfig pods: "},
-		"a KubeletConfig of another pool":          {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: masters}}}}"}, "", ""},
-		"a KubeletConfig of no pool":               {[]string{"{kind: KubeletConfig, metadata: {name: pods}, spec: {}}"}, "", ""},
-		"a ContainerRuntimeConfig":                 {[]string{pool, "{kind: ContainerRuntimeConfig, metadata: {name: size}, spec: {machineConfigPoolSelector: {matchExpressions: [{key: custom, operator: Exists}]}}}"}, reason.ContainerRuntimeConfigIgnored, "ContainerRuntimeConfig size: "},
-		"a MachineConfig with files":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, reason.MachineConfigFilesIgnored, "MachineConfig 50-mine: "},
-		"a MachineConfig with units":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {systemd: {units: [{name: a.service}]}}}}"}, reason.MachineConfigFilesIgnored, "MachineConfig 50-mine: "},
-		"a MachineConfig with keys alone":          {[]string{"{kind: MachineConfig, metadata: {name: 99-worker-ssh, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {passwd: {}}}}"}, "", ""},
-		"a MachineConfig of the control plane":     {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: master}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", ""},
-		"a MachineConfig of the operator of nodes": {[]string{"{kind: MachineConfig, metadata: {name: 00-worker, annotations: {machineconfiguration.openshift.io/generated-by-controller-version: v1}, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", ""},
-		"a disruption policy":                      {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: [{path: /etc/a}]}}}"}, reason.NodeDisruptionPolicyIgnored, "MachineConfiguration cluster: "},
-		"no disruption policy":                     {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: []}}}"}, "", ""},
-		"a mirror set that forbids the source":     {[]string{"{kind: ImageDigestMirrorSet, metadata: {name: m}, spec: {imageDigestMirrors: [{source: a.example.com}, {source: b.example.com, mirrorSourcePolicy: NeverContactSource}]}}"}, reason.ForeignLayersFetched, "ImageDigestMirrorSet m: containerd downloads"},
-		"a mirror set that allows the source":      {[]string{"{kind: ImageTagMirrorSet, metadata: {name: m}, spec: {imageTagMirrors: [{source: a.example.com, mirrorSourcePolicy: AllowContactingSource}]}}"}, "", ""},
-		"two kinds":                                {[]string{"{kind: ImagePolicy, metadata: {name: b, namespace: shop}}", "{kind: ImagePolicy, metadata: {name: a, namespace: shop}}", "{kind: ClusterImagePolicy, metadata: {name: signed}}"}, reason.ClusterImagePolicyIgnored, "; ImagePolicy shop/a, shop/b: "},
+		"plain Kubernetes":                         {nil, "", "", mirrors.HostsFiles},
+		"the policy of the release":                {[]string{"{kind: ClusterImagePolicy, metadata: {name: openshift}}"}, "", "", mirrors.HostsFiles},
+		"a policy of the cluster":                  {[]string{"{kind: ClusterImagePolicy, metadata: {name: signed}}"}, reason.ClusterImagePolicyIgnored, "ClusterImagePolicy signed: containerd", mirrors.HostsFiles},
+		"a policy that the gateway applies":        {[]string{"{kind: ClusterImagePolicy, metadata: {name: signed}}"}, "", "", mirrors.Exact},
+		"a policy of a namespace, with a gateway":  {[]string{"{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}"}, reason.ImagePolicyIgnored, "ImagePolicy shop/signed: nothing on Windows nodes knows", mirrors.Exact},
+		"a policy of a namespace":                  {[]string{"{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}"}, reason.ImagePolicyIgnored, "ImagePolicy shop/signed: nothing", mirrors.HostsFiles},
+		"a credential provider":                    {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {matchImages: [a.example.com]}}"}, reason.CRIOCredentialProviderConfigIgnored, "CRIOCredentialProviderConfig cluster: ", mirrors.HostsFiles},
+		"a credential provider for nothing":        {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {}}"}, "", "", mirrors.HostsFiles},
+		"a KubeletConfig by the default label":     {[]string{`{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}}}}`}, reason.KubeletConfigIgnored, "KubeletConfig pods: ", mirrors.HostsFiles},
+		"a KubeletConfig by a label of users":      {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: workers}}}}"}, reason.KubeletConfigIgnored, "KubeletConfig pods: ", mirrors.HostsFiles},
+		"a KubeletConfig of another pool":          {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: masters}}}}"}, "", "", mirrors.HostsFiles},
+		"a KubeletConfig of no pool":               {[]string{"{kind: KubeletConfig, metadata: {name: pods}, spec: {}}"}, "", "", mirrors.HostsFiles},
+		"a ContainerRuntimeConfig":                 {[]string{pool, "{kind: ContainerRuntimeConfig, metadata: {name: size}, spec: {machineConfigPoolSelector: {matchExpressions: [{key: custom, operator: Exists}]}}}"}, reason.ContainerRuntimeConfigIgnored, "ContainerRuntimeConfig size: ", mirrors.HostsFiles},
+		"a MachineConfig with files":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, reason.MachineConfigFilesIgnored, "MachineConfig 50-mine: ", mirrors.HostsFiles},
+		"a MachineConfig with units":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {systemd: {units: [{name: a.service}]}}}}"}, reason.MachineConfigFilesIgnored, "MachineConfig 50-mine: ", mirrors.HostsFiles},
+		"a MachineConfig with keys alone":          {[]string{"{kind: MachineConfig, metadata: {name: 99-worker-ssh, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {passwd: {}}}}"}, "", "", mirrors.HostsFiles},
+		"a MachineConfig of the control plane":     {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: master}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", "", mirrors.HostsFiles},
+		"a MachineConfig of the operator of nodes": {[]string{"{kind: MachineConfig, metadata: {name: 00-worker, annotations: {machineconfiguration.openshift.io/generated-by-controller-version: v1}, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", "", mirrors.HostsFiles},
+		"a disruption policy":                      {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: [{path: /etc/a}]}}}"}, reason.NodeDisruptionPolicyIgnored, "MachineConfiguration cluster: ", mirrors.HostsFiles},
+		"no disruption policy":                     {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: []}}}"}, "", "", mirrors.HostsFiles},
+		"a mirror set that forbids the source":     {[]string{"{kind: ImageDigestMirrorSet, metadata: {name: m}, spec: {imageDigestMirrors: [{source: a.example.com}, {source: b.example.com, mirrorSourcePolicy: NeverContactSource}]}}"}, reason.ForeignLayersFetched, "ImageDigestMirrorSet m: containerd downloads", mirrors.HostsFiles},
+		"a mirror set that allows the source":      {[]string{"{kind: ImageTagMirrorSet, metadata: {name: m}, spec: {imageTagMirrors: [{source: a.example.com, mirrorSourcePolicy: AllowContactingSource}]}}"}, "", "", mirrors.HostsFiles},
+		"two kinds":                                {[]string{"{kind: ImagePolicy, metadata: {name: b, namespace: shop}}", "{kind: ImagePolicy, metadata: {name: a, namespace: shop}}", "{kind: ClusterImagePolicy, metadata: {name: signed}}"}, reason.ClusterImagePolicyIgnored, "; ImagePolicy shop/a, shop/b: ", mirrors.HostsFiles},
 	} {
-		got, err := ignoredCondition(t.Context(), clusterWith(t, c.documents...))
+		got, err := ignoredCondition(t.Context(), clusterWith(t, c.documents...), c.mode)
 		switch {
 		case err != nil || got.Type != NodeSettingsFollowed:
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -121,11 +125,11 @@ func TestWhatWindowsNodesIgnoreIsSaid(t *testing.T) {
 func TestAKindThatMayNotBeListedKeepsNothingUnsaid(t *testing.T) {
 	r := clusterWith(t, "{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}")
 	r.errs["ClusterImagePolicy"] = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterimagepolicies"}, "", errors.New("no rule"))
-	if got, err := ignoredCondition(t.Context(), r); err != nil || got.Reason != reason.ImagePolicyIgnored {
+	if got, err := ignoredCondition(t.Context(), r, mirrors.HostsFiles); err != nil || got.Reason != reason.ImagePolicyIgnored {
 		t.Errorf("%+v, %v", got, err)
 	}
 	r.errs["ClusterImagePolicy"] = errors.New("no route")
-	if _, err := ignoredCondition(t.Context(), r); err == nil {
+	if _, err := ignoredCondition(t.Context(), r, mirrors.HostsFiles); err == nil {
 		t.Error("the API server did not answer, and nothing reports it")
 	}
 }
@@ -134,11 +138,11 @@ func TestAKindThatMayNotBeListedKeepsNothingUnsaid(t *testing.T) {
 func TestAKindThatCannotBeReadHoldsUpNothing(t *testing.T) {
 	r := kindReader{errs: map[string]error{"KubeletConfig": errors.New("the conversion webhook does not answer")}}
 	c := Cluster{Checks: &configure.Checks{Live: r, Now: time.Now}, Log: logr.Discard()}
-	if c.lookForIgnored(t.Context()); c.ignored.Type != "" || !c.ignoredAt.IsZero() {
+	if c.lookForIgnored(t.Context(), mirrors.HostsFiles); c.ignored.Type != "" || !c.ignoredAt.IsZero() {
 		t.Errorf("%+v", c.ignored)
 	}
 	delete(r.errs, "KubeletConfig")
-	if c.lookForIgnored(t.Context()); c.ignored.Type != NodeSettingsFollowed || c.ignoredAt.IsZero() {
+	if c.lookForIgnored(t.Context(), mirrors.HostsFiles); c.ignored.Type != NodeSettingsFollowed || c.ignoredAt.IsZero() {
 		t.Errorf("%+v", c.ignored)
 	}
 }
@@ -151,7 +155,7 @@ func TestWhatIsIgnoredIsListedInParts(t *testing.T) {
 		u.SetName(fmt.Sprintf("policy-%03d", i))
 		r.objects["ImagePolicy"] = append(r.objects["ImagePolicy"], u)
 	}
-	c, err := ignoredCondition(t.Context(), bounded{r, t})
+	c, err := ignoredCondition(t.Context(), bounded{r, t}, mirrors.HostsFiles)
 	if want := "ImagePolicy policy-000, policy-001, policy-002, and 98 more"; err != nil || !strings.Contains(c.Message, want) {
 		t.Errorf("%v: %q, want %q", err, c.Message, want)
 	}

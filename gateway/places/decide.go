@@ -108,7 +108,7 @@ func placeOf(name string) Place {
 
 // whyDenied returns why no place is asked for an image. As on Linux nodes, its own name counts, not that at a mirror.
 func (t Table) whyDenied(i Image) string {
-	names := func(s string) bool { return s == i.String() || Covers(s, i.Name()) }
+	names := func(s string) bool { return namesImage(s, i) }
 	if k := slices.IndexFunc(t.Denied, names); k >= 0 {
 		return t.Denied[k] + " is blocked" + by(t.Settings)
 	}

@@ -19,6 +19,14 @@ func example() Table {
 				{Location: "m.example:5000/x", Use: Tags, Insecure: true}, {Location: "quay.io/team/sub", Use: Tags}, {Location: "top.example", Use: Digests},
 			}},
 		},
+		Policies: []Policy{
+			{Scope: "quay.io/team", Objects: []string{"ClusterImagePolicy/team"}, Requirements: []Requirement{
+				{Type: SigstoreSigned, KeyData: []byte("key"), RekorPublicKeyData: []byte("log"), SignedIdentity: Identity{Type: "matchRepository"}},
+				{Type: SigstoreSigned, Fulcio: &Fulcio{CAData: []byte("ca"), OIDCIssuer: "https://issuer", SubjectEmail: "me@example"}, SignedIdentity: Identity{Type: "exactRepository", DockerRepository: "vendor.example/app"}},
+				{Type: SigstoreSigned, PKI: &PKI{CARootsData: []byte("ca"), CAIntermediatesData: []byte("ca"), SubjectEmail: "me@example", SubjectHostname: "example"}, SignedIdentity: Identity{Type: "remapIdentity", Prefix: "quay.io", SignedPrefix: "vendor.example"}},
+			}},
+			{Scope: "quay.io/team/app:v1", Objects: []string{"ClusterImagePolicy/tag"}, Requirements: []Requirement{{Type: SigstoreSigned, SignedIdentity: Identity{Type: "matchRepository"}}}},
+		},
 		Credentials: []Credential{{Key: "m.example:5000", Auth: bundle.NewSecret("dTpw")}},
 	}
 }
@@ -45,14 +53,20 @@ func TestOtherTablesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string][2]string{
-		"another field":              {`"schema": 1`, `"schema": 1, "more": true`},
-		"no schema":                  {`"schema": 1`, `"schema": 0`},
-		"a scope with a scheme":      {`"quay.io/team"`, `"https://quay.io/team"`},
-		"a scope that leads up":      {`"quay.io/team"`, `"quay.io/../team"`},
-		"a mirror with a user":       {`"top.example"`, `"user@top.example"`},
-		"a mirror with a query":      {`"top.example"`, `"top.example/x?y"`},
-		"a wildcard as a mirror":     {`"top.example"`, `"*.example"`},
-		"a mirror for something":     {`"digests"`, `"everything"`},
+		"another field":            {`"schema": 1`, `"schema": 1, "more": true`},
+		"no schema":                {`"schema": 1`, `"schema": 0`},
+		"a scope with a scheme":    {`"quay.io/team"`, `"https://quay.io/team"`},
+		"a scope that leads up":    {`"quay.io/team"`, `"quay.io/../team"`},
+		"a mirror with a user":     {`"top.example"`, `"user@top.example"`},
+		"a mirror with a query":    {`"top.example"`, `"top.example/x?y"`},
+		"a wildcard as a mirror":   {`"top.example"`, `"*.example"`},
+		"a mirror for something":   {`"digests"`, `"everything"`},
+		"a policy without a scope": {`"scope": "quay.io/team/app:v1"`, `"scope": ""`},
+		"a policy for a wildcard":  {`"quay.io/team/app:v1"`, `"quay.*/team"`},
+		"an unknown requirement":   {`"sigstoreSigned"`, `"insecureAcceptAnything"`},
+		"a requirement for no name": {`"signedIdentity": {
+            "type": "matchRepository"`, `"signedIdentity": {
+            "type": ""`},
 		"the end of a value missing": {"}\n", "\n"},
 		"something after the value":  {"}\n", "}{}\n"},
 	} {
@@ -92,6 +106,45 @@ func TestDecisions(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", image, diff)
+		}
+	}
+}
+
+// TestAPolicyWithoutRequirementsIsRefused: it would let every image pass, or none.
+func TestAPolicyWithoutRequirementsIsRefused(t *testing.T) {
+	table := example()
+	table.Policies[1].Requirements = nil
+	if _, err := table.Encode(); err == nil {
+		t.Error("it was encoded")
+	}
+}
+
+// TestTheLongestScopeHasThePolicy; payload/image-verifier compares it with containers/image.
+func TestTheLongestScopeHasThePolicy(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	table := Table{Allowed: []string{"quay.io", "quay.io/team/open", "quay.io/same", "*.example", "b.example"}}
+	for _, s := range []string{"quay.io", "quay.io/team", "quay.io/team/app:v1", "quay.io/team/app@" + digest, "quay.io/same", "*.io", "*.example", "*.a.example", "a.x", "*.x"} {
+		table.Policies = append(table.Policies, Policy{Scope: s})
+	}
+	for image, want := range map[Image]string{
+		{"quay.io", "team/app", "v1"}:     "quay.io/team/app:v1",
+		{"quay.io", "team/app", "v2"}:     "quay.io/team",
+		{"quay.io", "team/app", digest}:   "quay.io/team/app@" + digest,
+		{"quay.io", "team/open/x", "v1"}:  "",
+		{"quay.io", "team/opener", "v1"}:  "quay.io/team",
+		{"quay.io", "same/x", "v1"}:       "quay.io/same",
+		{"quay.io", "other", "v1"}:        "quay.io",
+		{"docker.io", "library/a", "v1"}:  "*.io",
+		{"r.a.example:5000", "x", "v1"}:   "*.a.example",
+		{"b.example", "x", "v1"}:          "",
+		{"c.example", "x", "v1"}:          "*.example",
+		{"a.x", "x", "v1"}:                "a.x",
+		{"b.x", "x", "v1"}:                "*.x",
+		{"else.com", "x", "v1"}:           "",
+		{"quay.io:443", "team/app", "v1"}: "*.io",
+	} {
+		if p, ok := table.PolicyFor(image); p.Scope != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", image, p.Scope, want)
 		}
 	}
 }

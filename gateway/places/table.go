@@ -44,6 +44,8 @@ type Table struct {
 	Allowed, Denied []string
 	// Settings names the object with the lists of allowed and blocked registries.
 	Settings string
+	// Policies are which signatures images need; see PolicyFor.
+	Policies []Policy
 	// Credentials are for mirrors. The longest key that covers a mirror counts.
 	Credentials []Credential
 }
@@ -91,6 +93,7 @@ type file struct {
 	Allowed     []string         `json:"allowed,omitempty"`
 	Denied      []string         `json:"denied,omitempty"`
 	Settings    string           `json:"settings,omitempty"`
+	Policies    []Policy         `json:"policies,omitempty"`
 	Credentials []credentialJSON `json:"credentials,omitempty"`
 }
 
@@ -112,7 +115,7 @@ func (t Table) Encode() ([]byte, error) {
 	if err := t.checkNames(); err != nil {
 		return nil, err
 	}
-	f := file{Schema: schema, Routed: t.Routed, Registries: t.Registries, Allowed: t.Allowed, Denied: t.Denied, Settings: t.Settings}
+	f := file{Schema: schema, Routed: t.Routed, Registries: t.Registries, Allowed: t.Allowed, Denied: t.Denied, Settings: t.Settings, Policies: t.Policies}
 	for _, c := range t.Credentials {
 		f.Credentials = append(f.Credentials, credentialJSON{c.Key, c.Auth.Reveal()})
 	}
@@ -155,7 +158,7 @@ func Decode(data []byte) (Table, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Table{}, errors.New("reading " + what + ": something follows the value")
 	}
-	t := Table{Routed: f.Routed, Registries: f.Registries, Allowed: f.Allowed, Denied: f.Denied, Settings: f.Settings}
+	t := Table{Routed: f.Routed, Registries: f.Registries, Allowed: f.Allowed, Denied: f.Denied, Settings: f.Settings, Policies: f.Policies}
 	for _, c := range f.Credentials {
 		t.Credentials = append(t.Credentials, Credential{c.Key, bundle.NewSecret(c.Auth)})
 	}
@@ -177,5 +180,5 @@ func (t Table) checkNames() error {
 			}
 		}
 	}
-	return nil
+	return t.checkPolicies()
 }

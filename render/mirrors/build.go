@@ -31,6 +31,9 @@ func Build(in Inputs, o Options) Result {
 		routed: map[string]bool{},
 	}
 	b.findings = in.validateSets()
+	if b.exact {
+		b.findings = append(b.findings, in.validatePolicies()...)
+	}
 	if b.findings.Refused() {
 		return Result{Findings: b.findings.Sorted()}
 	}
@@ -40,6 +43,7 @@ func Build(in Inputs, o Options) Result {
 	b.findings = append(b.findings, findings...)
 	b.addChains()
 	b.addScopes()
+	b.routeSigned()
 	r := Result{Files: b.buildFiles()}
 	if o.PullSecretOnNodes {
 		r.KubeletCredentials, r.KubeletCauses = b.kubeletCredentials(r.Files)

@@ -15,7 +15,7 @@ func (b *builder) buildFiles() []HostsFile {
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
 		b.at = name
 		f, ok := b.buildFile(b.hosts[name])
-		if b.routed[name] {
+		if b.routed[name] || b.exact && len(b.policiesOf(name)) > 0 {
 			f, ok = routedFile(name, b.gateway, b.causesOf(name)), true
 		}
 		if ok {

@@ -41,7 +41,7 @@ func (in Inputs) Places() places.Table {
 	// containers/image sorts them, which decides between scopes of one length (sysregistriesv2, updateWithConfigurationFrom).
 	slices.SortFunc(e.list, func(x, y places.Registry) int { return strings.Compare(x.Scope, y.Scope) })
 	list, _ := in.parseCredentials() // Build reports entries that cannot be used
-	t := places.Table{Registries: e.list, Allowed: shownNames(in.Scopes.Allowed), Denied: shownNames(in.Scopes.Blocked)}
+	t := places.Table{Registries: e.list, Allowed: shownNames(in.Scopes.Allowed), Denied: shownNames(in.Scopes.Blocked), Policies: in.signaturePolicies()}
 	if len(t.Allowed)+len(t.Denied) > 0 {
 		t.Settings = in.Scopes.Ref.String()
 	}
@@ -129,6 +129,9 @@ func (b *builder) causesOf(name string) (refs []bundle.Ref) {
 	}
 	if slices.ContainsFunc(slices.Concat(b.insecure, b.blocked, b.allowed, b.images), isOf) {
 		refs = appendNew(refs, b.in.Scopes.Ref)
+	}
+	for _, ref := range b.policiesOf(name) {
+		refs = appendNew(refs, ref)
 	}
 	slices.SortFunc(refs, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })
 	return refs

@@ -41,6 +41,10 @@ func TestFewRegistriesGoThroughTheGateway(t *testing.T) {
 		"an allowed wildcard":         {Inputs{Scopes: Scopes{Allowed: []string{"*.q.io", "r.io"}}}, []string{"*"}, []string{"r.io"}},
 		"a part with Linux images":    {Inputs{Sets: idms("registry.redhat.io/a m.io/b")}, nil, nil},
 		"a name that is no folder":    {Inputs{Sets: idms("nul.local m.io")}, []string{"*"}, nil},
+		"a policy":                    {Inputs{Sets: idms("q.io m.io", "r.io m.io"), Policies: policies("q.io/a")}, []string{"q.io"}, []string{"r.io"}},
+		"a policy for an image":       {Inputs{Policies: policies("q.io/a:v1", "r.io/b@"+digestOfNothing)}, []string{"q.io", "r.io"}, nil},
+		"a policy for a wildcard":     {Inputs{Sets: idms("r.q.io m.io", "q.io m.io"), Policies: policies("*.q.io")}, []string{"*", "r.q.io"}, []string{"q.io"}},
+		"a policy for no image":       {Inputs{Policies: policies("not a scope")}, nil, nil},
 		"credentials of the registry": {Inputs{Sets: idms("q.io m.io"), PullSecret: pullSecret("q.io")}, []string{"q.io"}, nil},
 		"credentials of the mirror":   {Inputs{Sets: idms("q.io m.io"), PullSecret: pullSecret("m.io")}, nil, []string{"q.io"}},
 	} {
@@ -150,5 +154,67 @@ func TestMirrorsGetNothingOfTheKubelets(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"https://m.io/v2/b/x m.io", "https://n.io/v2/c/x", "https://q.io/v2/a/x q.io"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// policies is one ClusterImagePolicy for some scopes.
+func policies(scopes ...string) []SignaturePolicy {
+	return []SignaturePolicy{{
+		Ref: bundle.Ref{Kind: "ClusterImagePolicy", Name: "signed"}, Scopes: scopes,
+		Requirement: places.Requirement{Type: places.SigstoreSigned, KeyData: []byte("key"), SignedIdentity: places.Identity{Type: "matchRepository"}},
+	}}
+}
+
+// TestPoliciesAreForTheirScopes: those that name one scope are to be satisfied together.
+func TestPoliciesAreForTheirScopes(t *testing.T) {
+	list := append(policies("q.io/a", "q.io/a:v1", "q.io/b:v1@"+digestOfNothing, "Q.io"), policies("q.io/a")...)
+	list[1].Ref.Name = "again"
+	table := buildExact(Inputs{Policies: list}).Table
+	if data, err := table.Encode(); err != nil {
+		t.Errorf("%v: %s", err, data)
+	}
+	var got []string
+	for _, p := range table.Policies {
+		got = append(got, strings.Join(append([]string{p.Scope}, p.Objects...), " "))
+		if len(p.Requirements) != len(p.Objects) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if diff := cmp.Diff([]string{"Q.io ClusterImagePolicy/signed", "q.io/a ClusterImagePolicy/signed ClusterImagePolicy/again", "q.io/a:v1 ClusterImagePolicy/signed"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if table := Build(Inputs{Policies: list}, Options{Mode: HostsFiles, PartialNever: Closed}).Table; len(table.Routed) > 0 {
+		t.Errorf("without a gateway: %+v", table)
+	}
+}
+
+// TestPoliciesThatOpenShiftRefusesAreRefused, in the mode that applies them.
+func TestPoliciesThatOpenShiftRefusesAreRefused(t *testing.T) {
+	unusable := policies("q.io")
+	unusable[0].Problem = "its root of trust is not known"
+	for name, c := range map[string]struct {
+		in    Inputs
+		field string
+	}{
+		"unusable":               {Inputs{Policies: unusable}, "spec.policy"},
+		"not allowed":            {Inputs{Policies: policies("q.io/a", "r.io"), Scopes: Scopes{Allowed: []string{"q.io"}}}, "spec.scopes[1]"},
+		"wider than what is":     {Inputs{Policies: policies("q.io"), Scopes: Scopes{Allowed: []string{"q.io/a"}}}, "spec.scopes[0]"},
+		"blocked":                {Inputs{Policies: policies("q.io/a"), Scopes: Scopes{Blocked: []string{"q.io"}}}, "spec.scopes[0]"},
+		"blocked by a wildcard":  {Inputs{Policies: policies("*.a.io"), Scopes: Scopes{Blocked: []string{"*.io"}}}, "spec.scopes[0]"},
+		"wider than what is not": {Inputs{Policies: policies("q.io"), Scopes: Scopes{Blocked: []string{"q.io/a"}}}, ""},
+	} {
+		r := buildExact(c.in)
+		refused := ""
+		for _, f := range r.Findings {
+			if f.Severity == bundle.SeverityError && f.Reason == reason.MirrorsRefused && f.Object.Name == "signed" && f.Fix != "" {
+				refused += f.Field
+			}
+		}
+		if refused != c.field || r.Findings.Refused() != (c.field != "") {
+			t.Errorf("%s: %+v", name, r.Findings)
+		}
+		if f := Build(c.in, Options{Mode: HostsFiles, PartialNever: Closed}).Findings; f.Refused() {
+			t.Errorf("%s, without a gateway: %+v", name, f)
+		}
 	}
 }

@@ -89,6 +89,8 @@ type Options struct {
 type Inputs struct {
 	Sets   []Set
 	Scopes Scopes
+	// Policies are which signatures images need. Only the mode Exact applies them.
+	Policies []SignaturePolicy
 	// PullSecret is the text of .dockerconfigjson.
 	PullSecret    bundle.Secret
 	PullSecretRef bundle.Ref

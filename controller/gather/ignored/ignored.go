@@ -31,8 +31,10 @@ const (
 	// PinnedForWindows is its value.
 	PinnedForWindows = "Windows"
 
-	// releasePolicy is the ClusterImagePolicy of the cluster's own release images. Windows nodes pull none of them.
-	releasePolicy = "openshift"
+	// ImagePolicyKind is the kind of policies of the cluster about signatures of images.
+	ImagePolicyKind = "ClusterImagePolicy"
+	// ReleasePolicy is that of the cluster's own release images. Windows nodes pull none of them.
+	ReleasePolicy = "openshift"
 )
 
 // WorkerPool is the MachineConfigPool whose objects are looked at.
@@ -63,7 +65,7 @@ func DefaultPoolLabels() labels.Set { return labels.Set{workerLabel: ""} }
 // WantedObjects are the objects of all kinds.
 func WantedObjects() []objects.Want {
 	var list []objects.Want
-	for _, k := range Kinds() {
+	for _, k := range Kinds(mirrors.HostsFiles) {
 		list = append(list, objects.Want{Group: k.Group, Version: k.Version, Kind: k.Kind, Labels: k.Labels, Optional: true})
 	}
 	return list
@@ -73,21 +75,26 @@ func kindIn(group, version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
 }
 
-// Kinds returns all of them, the most important first.
-func Kinds() []Kind {
+// Kinds returns all of them, the most important first: all with the mode HostsFiles.
+func Kinds(mode mirrors.Mode) []Kind {
 	const (
 		noSignatures = "containerd on Windows nodes does not verify signatures of images"
+		noNamespace  = "nothing on Windows nodes knows for which namespace an image is pulled, so policies of a namespace are not applied"
 		verify       = "verify signatures where images are mirrored, or in an admission controller"
+		clusterwide  = "use a ClusterImagePolicy with mirrors.mode: Exact in windows-machine-config; or " + verify
 		ownURL       = "containerd downloads foreign layers from the URL in the image manifest, even with NeverContactSource"
 		mirrorAll    = "none if your images have no foreign layers; otherwise rebuild them on base images from 2023 or later, or mirror the layers and block mcr.microsoft.com"
 	)
 	always := func(unstructured.Unstructured, labels.Set) bool { return true }
 	return []Kind{
 		{
-			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ClusterImagePolicy"), Instead: noSignatures, Fix: verify,
-			asks: func(o unstructured.Unstructured, _ labels.Set) bool { return o.GetName() != releasePolicy },
+			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", ImagePolicyKind), Instead: noSignatures,
+			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify,
+			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
+				return mode != mirrors.Exact && o.GetName() != ReleasePolicy
+			},
 		},
-		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noSignatures, Fix: verify, asks: always},
+		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noNamespace, Fix: clusterwide, asks: always},
 		{
 			Reason: reason.CRIOCredentialProviderConfigIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1alpha1", "CRIOCredentialProviderConfig"),
 			Instead: "kubelets on Windows nodes use no credential provider of CRI-O", Fix: "put the entries of their mirrors into the global pull secret, or give the Pods imagePullSecrets that have the credentials of the mirrors under the names of these registries",

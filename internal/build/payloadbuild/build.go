@@ -90,6 +90,9 @@ func (o Options) prepareModules(ctx context.Context, r recipe) error {
 	if err := modules.Download(ctx, modules.Selection{Dir: r.dir, Packages: []string{r.Package}, Env: o.goEnvironment()}); err != nil {
 		return err
 	}
+	if r.component.IsOurs() {
+		return nil // upstream's go.mod is that of a library
+	}
 	return o.checkDebug(ctx, r.component)
 }
 

@@ -28,13 +28,16 @@ func (r recipe) inspectProgram(path string) (*debug.BuildInfo, error) {
 type claim struct{ what, have, want string }
 
 func (r recipe) listClaims(info *debug.BuildInfo) []claim {
-	version := r.Version
-	if r.Component == payload.Ours {
+	module, version := r.Module, r.Version
+	if r.component.IsOurs() {
 		version = "(devel)" // go build does not know the version of the main module
+	}
+	if r.Name == payload.Verifier {
+		module = r.Package
 	}
 	claims := []claim{
 		{"package", info.Path, r.Package},
-		{"module", info.Main.Path, r.Module},
+		{"module", info.Main.Path, module},
 		{"version", bills.EffectiveModule(info.Main).Version, version},
 		{"release of Go", info.GoVersion, r.release},
 		{"GOOS", buildSetting(info, "GOOS"), "windows"},

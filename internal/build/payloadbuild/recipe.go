@@ -64,7 +64,11 @@ func (r recipe) goArguments(out string) []string {
 	for _, v := range r.component.Variables {
 		flags += " -X " + v
 	}
-	return []string{"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, r.Package}
+	args := []string{"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out}
+	if len(r.component.Tags) > 0 {
+		args = append(args, "-tags", strings.Join(r.component.Tags, ","))
+	}
+	return append(args, r.Package)
 }
 
 // readRecipes returns the recipes of all executables, the slowest to build first.
@@ -131,8 +135,8 @@ func (o Options) recipeKey(ctx context.Context, r recipe) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%q\n%q\n", r.release, packing, r.goArguments(""), r.component.Patches)
 	files := []string{filepath.Join(r.dir, "go.mod"), filepath.Join(r.dir, "go.sum")}
-	if r.dir == o.Root {
-		sources, err := o.hashSources(ctx, r.Package)
+	if r.component.IsOurs() {
+		sources, err := o.hashSources(ctx, r)
 		if err != nil {
 			return "", err
 		}
@@ -148,10 +152,10 @@ func (o Options) recipeKey(ctx context.Context, r recipe) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashSources returns the files of this module that a program is built from.
-func (o Options) hashSources(ctx context.Context, pkg string) ([]string, error) {
-	const format = `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .SFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{end}}`
-	out, err := o.goOutput(ctx, o.Root, "list", "-deps", "-f", format, pkg)
+// hashSources returns the files of this repository that a program is built from. Modules of others may be missing: the build reports them.
+func (o Options) hashSources(ctx context.Context, r recipe) ([]string, error) {
+	const format = `{{if and .Module (or .Module.Main (eq .Module.Path "wmco"))}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .SFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{end}}`
+	out, err := o.goOutput(ctx, r.dir, "list", "-e", "-tags", strings.Join(r.component.Tags, ","), "-deps", "-f", format, r.Package)
 	if err != nil {
 		return nil, err
 	}

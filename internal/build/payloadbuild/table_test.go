@@ -59,7 +59,7 @@ func TestModulesMatchTheTable(t *testing.T) {
 			continue
 		}
 		dir := filepath.Join(o.Root, "payload", c.Name)
-		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 2 {
+		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 2 && !c.IsOurs() {
 			t.Errorf("%s: %v %v, want go.mod and go.sum", dir, files, err)
 		}
 		m := readMod(t, o, filepath.Join(dir, "go.mod"))
@@ -69,7 +69,9 @@ func TestModulesMatchTheTable(t *testing.T) {
 		}
 		for _, e := range c.Executables {
 			e = payload.Find(e.Name)
-			packages = append(packages, e.Package)
+			if !c.IsOurs() {
+				packages = append(packages, e.Package)
+			}
 			if m.version(e.Module) != e.Version {
 				t.Errorf("%s: the go.mod does not pin %s %s", c.Name, e.Module, e.Version)
 			}

@@ -22,7 +22,7 @@ var controllerRules = []rule{
 		pkg: "controller/gather",
 		imports: []string{
 			"controller/windowsnode/record", "controller/windowsnode", "render", "bundle", "bundle/published",
-			"render/machines", "render/mirrors", "bundle/reason", "render/yamltext",
+			"render/machines", "render/mirrors", "bundle/reason", "render/yamltext", "gateway/places",
 		},
 		never: []string{"applier/..."},
 	},
@@ -241,7 +241,7 @@ var controllerRules = []rule{
 			"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named",
 			"controller/base/policies", "controller/configure", "controller/configure/checks", "controller/gather",
 			"controller/gather/ignored", "controller/windowsnode/nodelist", "controller/windowsnode/record",
-			"deploy/admission", "controller/fleet",
+			"deploy/admission", "controller/fleet", "render/mirrors",
 		},
 		never: append(
 			[]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("prerequisites")...,

@@ -81,7 +81,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "gateway",
-		imports: []string{"bundle", "gateway/places", "gateway/identity"},
+		imports: []string{"bundle", "gateway/places", "gateway/identity", "gateway/signatures"},
 		never:   join(cluster, remote, rendering, windows, []string{"applier/..."}),
 	},
 	{
@@ -246,7 +246,7 @@ var programRules = []rule{
 			"applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect",
 			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
 			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
-			"internal/cli", "applier/ownfile", "layout", "gateway", "gateway/places", "gateway/registry",
+			"internal/cli", "applier/ownfile", "layout", "gateway", "gateway/places", "gateway/registry", "gateway/signatures", "payload",
 		},
 		never: join(rendering, remote),
 	},
