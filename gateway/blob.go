@@ -227,6 +227,7 @@ func (c *copying) copyPart(from part) (bool, error) {
 			if err := c.passOn(buffer[:n]); err != nil {
 				return false, err
 			}
+			c.h.counts.addBytes(from.place, n)
 		}
 		switch {
 		case errors.Is(err, io.EOF):

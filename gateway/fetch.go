@@ -29,14 +29,13 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	}
 	text := describe(t, d, tried)
 	h.log.Warn("an image could not be pulled", "image", t.String(), "kind", string(t.kind), "reason", text)
+	status, why := http.StatusBadGateway, causePlaces
 	switch {
 	case len(d.Places) == 0:
-		refusePull(w, r, http.StatusForbidden, text)
-		return
+		status, why = http.StatusForbidden, causeConfiguration
 	case isRefused(tried):
 		h.troubles.noteOutcome(t.Registry, "", h.now())
-		refusePull(w, r, http.StatusForbidden, text)
-		return
+		status, why = http.StatusForbidden, causePolicy
 	case isMissing(tried):
 		h.troubles.noteOutcome(t.Registry, "", h.now())
 		if len(d.Skipped) == 0 {
@@ -46,7 +45,8 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	case r.Context().Err() == nil: // else containerd has given up
 		h.troubles.noteOutcome(t.Registry, text, h.now())
 	}
-	refusePull(w, r, http.StatusBadGateway, text)
+	h.counts.addRefused(t.Registry, why)
+	refusePull(w, r, status, text)
 }
 
 // isMissing reports whether all places have said that they have no such image.
@@ -68,6 +68,9 @@ func (h *Handler) ask(ctx context.Context, method string, t target, p places.Pla
 		if errors.As(err, &denied) && denied.Status < http.StatusInternalServerError {
 			o = answered
 		}
+		if ctx.Err() == nil { // else containerd has given up
+			h.counts.addRequest(p, resultFailed)
+		}
 		h.noteOutcome(ctx, p, o)
 		return nil, &attempt{place: p, text: err.Error()}
 	}
@@ -77,8 +80,14 @@ func (h *Handler) ask(ctx context.Context, method string, t target, p places.Pla
 		o = silent
 	}
 	h.noteOutcome(ctx, p, o)
-	if status == http.StatusOK || status == http.StatusPartialContent {
+	switch status {
+	case http.StatusOK, http.StatusPartialContent:
+		h.counts.addRequest(p, resultServed)
 		return response, nil
+	case http.StatusNotFound:
+		h.counts.addRequest(p, resultMissing)
+	default:
+		h.counts.addRequest(p, resultFailed)
 	}
 	_ = response.Body.Close()
 	return nil, &attempt{
@@ -106,10 +115,15 @@ type manifest struct {
 
 func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target, list []places.Place) ([]attempt, bool) {
 	var tried []attempt
+	names := h.namesOf(t, r.Method)
+	method := r.Method
+	if len(t.demandsOn(names)) > 0 {
+		method = http.MethodGet
+	}
 	for _, p := range list {
-		m, failed := h.fetchManifest(r, t, p)
+		m, failed := h.fetchManifest(r, method, t, p)
 		if failed == nil {
-			failed = h.checkSignatures(r.Context(), t, p, m)
+			failed = h.checkSignatures(r.Context(), t, p, m, names)
 		}
 		if failed != nil {
 			tried = append(tried, *failed)
@@ -131,6 +145,7 @@ func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target
 		}
 		if r.Method == http.MethodGet {
 			_, _ = w.Write(m.data)
+			h.counts.addBytes(p, len(m.data))
 		}
 		h.log.Info("passed on", "image", t.String(), "kind", string(t.kind), "method", r.Method, "from", p.Name())
 		return nil, true
@@ -138,17 +153,13 @@ func (h *Handler) serveManifest(w http.ResponseWriter, r *http.Request, t target
 	return tried, false
 }
 
-// fetchManifest returns what a place has. A place that does not name the digest of a tag is asked for the whole manifest.
-func (h *Handler) fetchManifest(r *http.Request, t target, p places.Place) (manifest, *attempt) {
+// fetchManifest returns what a place has, and its content if the method is GET. A place that does not name the digest of a tag is asked for the whole manifest.
+func (h *Handler) fetchManifest(r *http.Request, method string, t target, p places.Place) (manifest, *attempt) {
 	ctx, cancel := context.WithTimeout(r.Context(), manifestLimit)
 	defer cancel()
 	header := http.Header{}
 	if accept := r.Header.Values("Accept"); len(accept) > 0 {
 		header["Accept"] = accept
-	}
-	method := r.Method
-	if _, _, covered := t.findPolicy(); covered {
-		method = http.MethodGet
 	}
 	response, failed := h.ask(ctx, method, t, p, header)
 	if failed == nil && method == http.MethodHead && (!t.IsDigest() && digest.Digest(response.Header.Get(digestHeader)).Validate() != nil || response.ContentLength < 0) {

@@ -32,6 +32,8 @@ type Handler struct {
 	follower     follower
 	troubles     troubles
 	verification verification
+	leads        *leads
+	counts       *counts
 }
 
 // Options are what a Handler needs.
@@ -48,6 +50,8 @@ type Options struct {
 	Trouble func([]places.Trouble) error
 	// Verify asks whether an image has the signatures that a policy demands; nil if nothing can, so that such images are refused.
 	Verify func(context.Context, signatures.Question) (signatures.Answer, error)
+	// Counts replaces the file with the numbers for Prometheus; nil if it is not used. Server calls it by Handler.WriteCounts.
+	Counts func([]byte) error
 	// Random fills a slice with random bytes, such as crypto/rand.Read.
 	Random func([]byte)
 }
@@ -58,7 +62,7 @@ func New(o Options) *Handler {
 		address: o.Address, client: o.Client, log: o.Log, now: o.Now,
 		logins: newLogins(o.Random), learned: newLearned(), health: newHealth(),
 		follower: follower{file: o.File}, troubles: troubles{write: o.Trouble},
-		verification: verification{ask: o.Verify, accepted: lru.New(maxVerdicts)},
+		verification: verification{ask: o.Verify, accepted: lru.New(maxVerdicts)}, leads: newLeads(), counts: newCounts(o.Counts),
 	}
 }
 
@@ -84,9 +88,8 @@ type target struct {
 	kind kind
 	// auth are the credentials of the login: those that the kubelet gave containerd for the image. Zero for none.
 	auth bundle.Secret
-	// table and pull are what it is judged by; see verification.
+	// table is what was in force when it was asked for.
 	table *places.Table
-	pull  *pull
 }
 
 func (t target) contentPath() string { return string(t.kind) + "/" + t.Reference }
@@ -128,7 +131,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the gateway only reads", http.StatusMethodNotAllowed)
 		return
 	}
-	own, ok := h.logins.findLogin(r.Header.Get("Authorization"), h.now())
+	auth, ok := h.logins.findLogin(r.Header.Get("Authorization"), h.now())
 	if !ok {
 		h.challenge(w, r)
 		return
@@ -151,7 +154,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusePull(w, r, http.StatusForbidden, t.Registry+" does not go through the gateway")
 		return
 	}
-	t.auth, t.table, t.pull = own.auth, table, own.pull
+	t.auth, t.table = auth, table
 	h.serveTarget(w, r, t, h.placesOf(*table, t))
 }
 

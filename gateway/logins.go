@@ -32,7 +32,6 @@ type logins struct {
 
 type login struct {
 	auth bundle.Secret
-	pull *pull
 	end  time.Time
 }
 
@@ -42,17 +41,17 @@ func (l *logins) addLogin(auth bundle.Secret, now time.Time) string {
 	data := make([]byte, 32)
 	l.random(data)
 	text := base64.RawURLEncoding.EncodeToString(data)
-	l.list.Add(text, login{auth, &pull{}, now.Add(loginLife)})
+	l.list.Add(text, login{auth, now.Add(loginLife)})
 	return text
 }
 
-// findLogin returns the login of an Authorization header, and whether there is one that lasts.
-func (l *logins) findLogin(header string, now time.Time) (login, bool) {
+// findLogin returns the credentials of an Authorization header, and whether it is of a login that lasts.
+func (l *logins) findLogin(header string, now time.Time) (bundle.Secret, bool) {
 	v, ok := l.list.Get(bearer(header))
 	if !ok || !now.Before(v.(login).end) {
-		return login{}, false
+		return bundle.Secret{}, false
 	}
-	return v.(login), true
+	return v.(login).auth, true
 }
 
 // challenge demands a token. The error makes containerd ask for another one, where it has one that ended.

@@ -179,6 +179,9 @@ type fixture struct {
 	// questions are those about signatures. signed answers them.
 	questions []signatures.Question
 	signed    func(signatures.Question) (signatures.Answer, error)
+	// counts are the last numbers that were written, counting how writing them fails.
+	counts   []byte
+	counting error
 }
 
 func newFixture(t *testing.T, n network, table places.Table) *fixture {
@@ -191,6 +194,12 @@ func newFixture(t *testing.T, n network, table places.Table) *fixture {
 		Client:  &registry.Client{Verified: n, Insecure: n, Now: now},
 		Trouble: func(list []places.Trouble) error { f.troubles = append(f.troubles, list); return f.failing },
 		Random:  func(b []byte) { count++; b[0] = count },
+		Counts: func(data []byte) error {
+			if f.counting == nil {
+				f.counts = data
+			}
+			return f.counting
+		},
 		Verify: func(_ context.Context, q signatures.Question) (signatures.Answer, error) {
 			f.questions = append(f.questions, q)
 			return f.signed(q)
@@ -218,7 +227,12 @@ func (f *fixture) login(t *testing.T, user string) {
 
 // ask asks for a path with ns=quay.io.
 func (f *fixture) ask(method, path string, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, "https://127.0.0.1:9999/v2/"+path+"?ns=quay.io", nil)
+	return f.askFor(method, path, "quay.io", header...)
+}
+
+// askFor asks for a path of a registry.
+func (f *fixture) askFor(method, path, registry string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "https://127.0.0.1:9999/v2/"+path+"?ns="+registry, nil)
 	r.Header.Set("Authorization", "Bearer "+f.token)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

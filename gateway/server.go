@@ -38,8 +38,9 @@ const (
 	helloLimit = 5 * time.Second
 	idleLimit  = 2 * time.Minute
 	maxHeader  = 64 << 10
-	// checkEvery is how often the certificates are looked at.
+	// checkEvery is how often the certificates are looked at, countEvery how often numbers are written.
 	checkEvery = 12 * time.Hour
+	countEvery = time.Minute
 	// stopLimit is how long pulls have to end when the service stops. containerd continues what was cut.
 	stopLimit = 10 * time.Second
 )
@@ -75,11 +76,16 @@ func (s Server) Run(ctx context.Context, l net.Listener) error {
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
+	defer s.Handler.WriteCounts()
+	check := s.Clock.After(checkEvery)
 	for {
 		select {
 		case err := <-ended:
 			return fmt.Errorf("serving %s: %w", address, err)
-		case <-s.Clock.After(checkEvery):
+		case <-s.Clock.After(countEvery):
+			s.Handler.WriteCounts()
+		case <-check:
+			check = s.Clock.After(checkEvery)
 			if err := renew(); err != nil {
 				s.Log.Error("the certificates stay as they are", "error", err)
 			}

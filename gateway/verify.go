@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	"k8s.io/utils/lru"
@@ -30,39 +32,83 @@ const maxVerdicts = 4096
 // verdictKey is what a verdict depends on. The signatures are of what the digest names.
 type verdictKey struct{ policy, image, digest string }
 
-// pull is what containerd has asked for with one login, which is for one image: where it names a digest, the image is the one that led there. Linux
-// nodes decide about each image of an index by the name of the index (containers/image, copy.copySingleImage).
-type pull struct {
-	mu  sync.Mutex
-	led map[string]places.Image
+// lead is an image that containerd resolves. It pulls what the digest names, and the image of an index that it chooses, as something of that name: Linux
+// nodes decide by this name too (containers/image, copy.copySingleImage).
+type lead struct {
+	name places.Image
+	at   time.Time
+	// ended is true if its pull was refused.
+	ended bool
 }
 
-// maxLed is more than the images of an index and the tags of one pull.
-const maxLed = 1024
-
-// nameOf returns the image by whose name a policy is chosen.
-func (p *pull) nameOf(i places.Image) places.Image {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if by, ok := p.led[i.Name()+"@"+i.Reference]; ok {
-		return by
-	}
-	return i
+// leads are the names by which digests of a repository were reached lately. containerd has other connections and another login for what it fetches than for
+// what it resolves, so the gateway does not know which pull asks: all names are to be satisfied.
+type leads struct {
+	mu   sync.Mutex
+	list *lru.Cache
 }
 
-// lead notes that an image led to digests of its repository, and reports whether there was space for them.
-func (p *pull) lead(by places.Image, digests ...string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.led == nil {
-		p.led = map[string]places.Image{}
+const (
+	// leadLife is more than the time from resolving a name to the manifest of its image.
+	leadLife = 10 * time.Minute
+	// maxLed bounds the images of an index that needs signatures, and maxNames the names of one digest at a time.
+	maxLed, maxNames = 1024, 64
+)
+
+func newLeads() *leads { return &leads{list: lru.New(maxLearned)} }
+
+// of returns the names by which a policy is chosen: those that led to a digest, or its own.
+func (l *leads) of(i places.Image, now time.Time) []*lead {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list := l.current(i, now); len(list) > 0 {
+		return list
 	}
-	for _, d := range digests {
-		if p.led[by.Name()+"@"+d] = by; len(p.led) > maxLed {
-			return false
+	return []*lead{{name: i, at: now}}
+}
+
+// current returns the leads to a digest whose pulls may go on.
+func (l *leads) current(i places.Image, now time.Time) (list []*lead) {
+	v, ok := l.list.Get(i)
+	if !ok {
+		return nil
+	}
+	for _, x := range v.([]*lead) {
+		if !x.ended && now.Sub(x.at) < leadLife {
+			list = append(list, x)
 		}
 	}
+	return list
+}
+
+// add notes that names led to digests of a repository, and reports whether there was space for them.
+func (l *leads) add(of places.Image, digests []string, names []*lead, now time.Time) bool {
+	if len(digests) > maxLed {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range digests {
+		of.Reference = d
+		list := l.current(of, now)
+		for _, x := range names {
+			if !slices.ContainsFunc(list, func(have *lead) bool { return have.name == x.name }) {
+				list = append(list, x)
+			}
+		}
+		if len(list) > maxNames {
+			return false
+		}
+		l.list.Add(of, list)
+	}
 	return true
+}
+
+// end notes that the pull of a name was refused.
+func (l *leads) end(x *lead) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x.ended = true
 }
 
 // refusal is why a policy refuses an image.
@@ -70,21 +116,38 @@ type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
 
-// findPolicy returns the policy about a target, and the image by whose name it was chosen.
-func (t target) findPolicy() (policy places.Policy, by places.Image, covered bool) {
-	if t.kind != manifests || len(t.table.Policies) == 0 {
-		return places.Policy{}, t.Image, false
+// demand is a policy about what is asked for, and the name by which it was chosen.
+type demand struct {
+	lead   *lead
+	policy places.Policy
+}
+
+// namesOf returns the names by which something is judged. containerd asks with HEAD for what it resolves, and for nothing else.
+func (h *Handler) namesOf(t target, method string) []*lead {
+	if !t.IsDigest() || method == http.MethodHead {
+		return []*lead{{name: t.Image, at: h.now()}}
 	}
-	by = t.pull.nameOf(t.Image)
-	policy, covered = t.table.PolicyFor(by)
-	return policy, by, covered
+	return h.leads.of(t.Image, h.now())
+}
+
+// demandsOn returns the policies about a target.
+func (t target) demandsOn(names []*lead) (list []demand) {
+	if t.kind != manifests {
+		return nil
+	}
+	for _, x := range names {
+		if policy, covered := t.table.PolicyFor(x.name); covered {
+			list = append(list, demand{x, policy})
+		}
+	}
+	return list
 }
 
 // checkSignatures returns why a manifest is not passed on; nil if it is.
-func (h *Handler) checkSignatures(ctx context.Context, t target, p places.Place, m manifest) *attempt {
+func (h *Handler) checkSignatures(ctx context.Context, t target, p places.Place, m manifest, names []*lead) *attempt {
 	ctx, cancel := context.WithTimeout(ctx, manifestLimit)
 	defer cancel()
-	err := h.verifyManifest(ctx, t, p, m)
+	err := h.verifyManifest(ctx, t, p, m, names)
 	if err == nil {
 		return nil
 	}
@@ -92,22 +155,36 @@ func (h *Handler) checkSignatures(ctx context.Context, t target, p places.Place,
 	return &attempt{place: p, text: err.Error(), refused: errors.As(err, &refused)}
 }
 
-// verifyManifest returns nil if a manifest may be passed on: no policy is about it, its signatures satisfy the policy, or it is an index, of which each
+// verifyManifest returns nil if a manifest may be passed on: no policy is about it, its signatures satisfy the policies, or it is an index, of which each
 // image is verified when it is asked for. A *refusal is a verdict; any other error means that there is none.
-func (h *Handler) verifyManifest(ctx context.Context, t target, p places.Place, m manifest) error {
-	policy, by, covered := t.findPolicy()
+func (h *Handler) verifyManifest(ctx context.Context, t target, p places.Place, m manifest, names []*lead) error {
+	demands := t.demandsOn(names)
 	children, isIndex := childrenOf(m.data)
-	if t.kind == manifests && len(t.table.Policies) > 0 && !t.pull.lead(by, append(children, m.digest)...) && covered {
-		return fmt.Errorf("it has too many images: more than %d", maxLed)
+	if !isIndex {
+		for _, d := range demands {
+			err := h.verifyImage(ctx, t, p, m, d)
+			if refused := (*refusal)(nil); errors.As(err, &refused) {
+				h.leads.end(d.lead)
+			}
+			if err != nil {
+				return err
+			}
+		}
 	}
-	if !covered || isIndex {
-		return nil
+	if t.kind == manifests && len(t.table.Policies) > 0 && !h.leads.add(t.Image, append(children, m.digest), names, h.now()) && len(demands) > 0 {
+		return fmt.Errorf("it has more than %d images, or %d names", maxLed, maxNames)
 	}
-	document, err := json.Marshal(map[string]any{"default": policy.Requirements})
+	return nil
+}
+
+// verifyImage decides by one policy.
+func (h *Handler) verifyImage(ctx context.Context, t target, p places.Place, m manifest, d demand) error {
+	document, err := json.Marshal(map[string]any{"default": d.policy.Requirements})
 	if err != nil {
 		return fmt.Errorf("encoding a policy: %w", err)
 	}
-	key := verdictKey{string(document), by.String(), m.digest}
+	name := d.lead.name.String()
+	key := verdictKey{string(document), name, m.digest}
 	if _, ok := h.verification.accepted.Get(key); ok {
 		return nil
 	}
@@ -118,12 +195,12 @@ func (h *Handler) verifyManifest(ctx context.Context, t target, p places.Place, 
 	if h.verification.ask == nil {
 		return errors.New("there is no program to verify its signatures")
 	}
-	answer, err := h.verification.ask(ctx, signatures.Question{Image: by.String(), Policy: document, Manifest: m.data, Signatures: list})
+	answer, err := h.verification.ask(ctx, signatures.Question{Image: name, Policy: document, Manifest: m.data, Signatures: list})
 	if err != nil {
 		return fmt.Errorf("verifying its signatures: %w", err)
 	}
 	if !answer.Accepted {
-		return &refusal{"refused by " + strings.Join(policy.Objects, ", ") + ": " + answer.Reason}
+		return &refusal{"refused by " + strings.Join(d.policy.Objects, ", ") + ": " + answer.Reason}
 	}
 	h.verification.accepted.Add(key, true)
 	return nil

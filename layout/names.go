@@ -90,7 +90,7 @@ func statePlaces() []statePlace {
 		{
 			DirCNIState, "",
 		}, {DirKubeletCerts, ""}, {DirAgentCerts, ""}, {DirCloudCerts, ""}, {FileKubeconfig, ""}, {FileOverlayCert, ""},
-		{FileLedgerCopy, ""}, {DirCNIConfig, OverlayCertPattern}, {places.State, ""},
+		{FileLedgerCopy, ""}, {DirCNIConfig, OverlayCertPattern}, {places.State, ""}, {places.Metrics, ""},
 	}
 }
 

@@ -89,6 +89,7 @@ const (
 	rowGateway       RowID = "service/image-gateway"
 	rowGatewayFolder RowID = "directory/registry"
 	rowGatewayLogs   RowID = "directory/registry-logs"
+	rowGatewayCounts RowID = "state/registry-metrics"
 	rowGatewayState  RowID = "state/registry"
 	rowAgent         RowID = "service/windows-instance-config-daemon"
 	rowVariable      RowID = "variable/proxy"
@@ -174,8 +175,10 @@ func stateRows() []Row {
 	cloudCerts.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	gatewayState := state(places.State, "certificates of the image gateway and of containerd for it, and its list of registries that cannot be pulled from; those of another cluster are removed"+onlyExact)
 	gatewayState.ID, gatewayState.Optional = rowGatewayState, true
+	counts := state(places.Metrics, "numbers of the image gateway, which windows_exporter reads; those of another cluster are removed"+onlyExact)
+	counts.ID, counts.Optional = rowGatewayCounts, true
 	return []Row{
-		gatewayState,
+		gatewayState, counts,
 		state(dirCNIState, "addresses given to pods; those of another cluster are removed"),
 		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster are removed"),
 		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),

@@ -22,9 +22,11 @@ func (e *emitter) gatewayEntries() {
 			e.addCauses(r, r.Name)
 		}
 	}
-	if r, ok := e.wantedRow(rowGatewayState); ok {
-		e.layer.State = append(e.layer.State, e.ownedState(r))
-		e.addCauses(r, r.Name)
+	for _, id := range []RowID{rowGatewayState, rowGatewayCounts} {
+		if r, ok := e.wantedRow(id); ok {
+			e.layer.State = append(e.layer.State, e.ownedState(r))
+			e.addCauses(r, r.Name)
+		}
 	}
 	if r, ok := e.wantedRow(rowPlaces); ok {
 		content, err := placesContent(table)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/payload"
 )
 
@@ -32,13 +33,18 @@ func (e *emitter) exporterEntries() {
 	if e.cluster.Settings.Debug {
 		level = "debug"
 	}
+	flags := map[string]string{
+		"collectors.enabled": exporterCollectors, "log.file": log, "log.level": level, "web.config.file": fileExporterConf,
+	}
+	if len(e.hosts.Table.Routed) > 0 {
+		flags["collectors.enabled"] += ",textfile"
+		flags["collector.textfile.directories"] = places.Metrics
+		if r, ok := e.wantedRow(rowExporter); ok {
+			e.causedBy(r, r.Name, e.routedCauses())
+		}
+	}
 	e.addService(rowExporter, bundle.Service{
-		Argv: append([]string{exe}, flagList(map[string]string{
-			"collectors.enabled": exporterCollectors,
-			"log.file":           log,
-			"log.level":          level,
-			"web.config.file":    fileExporterConf,
-		})...),
+		Argv:     append([]string{exe}, flagList(flags)...),
 		Reads:    []string{fileExporterConf, exe},
 		Recovery: restartAlways(),
 		Probe:    bundle.Probe{Kind: bundle.ProbeTCP, Target: "127.0.0.1:" + strconv.Itoa(portExporter), DeadlineSeconds: 60},

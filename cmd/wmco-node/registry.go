@@ -26,8 +26,8 @@ import (
 
 // registryFlags are the flags of the gateway.
 type registryFlags struct {
-	places, state, listen, logFile, verifier string
-	service                                  bool
+	places, state, listen, logFile, verifier, metrics string
+	service                                           bool
 }
 
 func registryCommand(a *app) *cobra.Command {
@@ -56,6 +56,7 @@ The places of images are read again when their file changes. The proxy is that o
 	flags.StringVar(&f.state, "state", places.State, "folder for certificates and the list of registries that cannot be pulled from")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:22629", "loopback address and port")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to this file (default stderr)")
+	flags.StringVar(&f.metrics, "metrics", places.Metrics, "folder for numbers that windows_exporter reads; empty for none")
 	flags.StringVar(&f.verifier, "verifier", payload.Find(payload.Verifier).Path, "program that verifies signatures of images")
 	flags.BoolVar(&f.service, "service", false, "run as a Windows service")
 	return cmd
@@ -99,6 +100,13 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 		}
 		return err
 	}
+	var writeCounts func([]byte) error
+	if f.metrics != "" {
+		if err := os.MkdirAll(f.metrics, 0o700); err != nil { // as above
+			return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+		}
+		writeCounts = func(data []byte) error { return folder(f.metrics).WriteFile(bundle.Base(places.CountsFile), data) }
+	}
 	_ = listTroubles(nil) // what an earlier process listed may be over; the node agent forgets it an hour later
 	log.Info("started", "version", a.version, "address", address)
 	err = gateway.Server{
@@ -107,6 +115,7 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 			Verify:  signatures.Program{Path: f.verifier, Folder: f.state}.Ask,
 			Random:  func(b []byte) { _, _ = rand.Read(b) }, // it does not fail (crypto/rand)
 			Trouble: listTroubles,
+			Counts:  writeCounts,
 			File: gateway.File{
 				Stat: func() (fs.FileInfo, error) { return os.Stat(f.places) },
 				Read: func() ([]byte, error) { return os.ReadFile(f.places) },

@@ -35,7 +35,7 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, "state", signatures.FolderPrefix+"1")
 	must(t, os.MkdirAll(filepath.Join(left, "inner"), 0o700))
-	f := registryFlags{places: filepath.Join(dir, "places.json"), state: filepath.Join(dir, "state"), listen: "127.0.0.1:0"}
+	f := registryFlags{places: filepath.Join(dir, "places.json"), state: filepath.Join(dir, "state"), metrics: filepath.Join(dir, "metrics"), listen: "127.0.0.1:0"}
 	blockedTable(t, f.places, "Image/first")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -72,6 +72,9 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	}
 	cancel()
 	must(t, <-ended)
+	if text, err := os.ReadFile(filepath.Join(f.metrics, "image-gateway.prom")); err != nil || !strings.Contains(string(text), `wmco_image_gateway_refused_total{registry="registry.invalid",cause="configuration"} 4`) {
+		t.Errorf("%v: %s", err, text)
+	}
 	f.logFile = filepath.Join(dir, "log")
 	must(t, (&app{stderr: io.Discard, clock: clock{}}).serveRegistry(ctx, f)) // it has to stop
 	if text, err := os.ReadFile(f.logFile); err != nil || !strings.Contains(string(text), "msg=stopped") {

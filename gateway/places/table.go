@@ -21,6 +21,10 @@ const (
 	File = Folder + `\places.json`
 	// State has what the gateway writes itself: certificates (package identity) and TroubleFile.
 	State = Folder + `\state`
+	// Metrics has CountsFile alone: windows_exporter reads every file that ends in .prom, and reports a folder that changes under it as unreadable.
+	Metrics = Folder + `\metrics`
+	// CountsFile has the numbers of the gateway for Prometheus.
+	CountsFile = Metrics + `\image-gateway.prom`
 )
 
 // Use is what a mirror is for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 	"wmco/gateway/identity"
 	"wmco/gateway/places"
 	upstream "wmco/gateway/registry"
+	"wmco/gateway/signatures"
 	"wmco/render/mirrors"
 )
 
@@ -48,6 +52,44 @@ type node struct {
 	folder  string
 	address string
 	log     strings.Builder
+
+	network  *network
+	handler  *gateway.Handler
+	listener *cutListener
+	// later is how far the clock of the gateway is ahead.
+	later atomic.Int64
+	// verify answers questions about signatures; nil for a gateway without policies.
+	verify func(context.Context, signatures.Question) (signatures.Answer, error)
+}
+
+func (x *node) now() time.Time { return time.Now().Add(time.Duration(x.later.Load())) }
+
+// cutListener keeps its connections, to cut them.
+type cutListener struct {
+	net.Listener
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+// Accept implements net.Listener.
+func (l *cutListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open = append(l.open, c)
+	}
+	return c, err
+}
+
+// cut closes all connections, as the end of the process does.
+func (l *cutListener) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.open {
+		_ = c.Close()
+	}
+	l.open = nil
 }
 
 // exactNode renders the files of a node, and starts its gateway by them.
@@ -57,7 +99,7 @@ func (n *network) exactNode(t *testing.T, in mirrors.Inputs) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &node{folder: t.TempDir(), address: listener.Addr().String()}
+	x := &node{folder: t.TempDir(), address: listener.Addr().String(), network: n}
 	files, data, findings, err := RenderExact(in, listener.Addr().(*net.TCPAddr).Port)
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v %+v", err, findings)
@@ -72,26 +114,37 @@ func (n *network) exactNode(t *testing.T, in mirrors.Inputs) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.start(t, table, listener)
+	n.addresses[x.address] = x.address
+	return x
+}
+
+// start starts a gateway, and returns when it has its certificates.
+func (x *node) start(t *testing.T, table places.Table, listener net.Listener) {
+	t.Helper()
 	verified, insecure := upstream.Options{}.Transports()
-	verified.DialContext, insecure.DialContext = n.dial, n.dial
+	verified.DialContext, insecure.DialContext = x.network.dial, x.network.dial
 	log := slog.New(slog.NewTextHandler(&x.log, nil))
 	handler := gateway.New(gateway.Options{
-		Address: x.address, Log: log, Now: time.Now, Random: func(b []byte) { _, _ = rand.Read(b) },
-		Client: &upstream.Client{Verified: verified, Insecure: insecure, Now: time.Now},
+		Address: x.address, Log: log, Now: x.now, Random: func(b []byte) { _, _ = rand.Read(b) },
+		Client: &upstream.Client{Verified: verified, Insecure: insecure, Now: x.now},
+		Verify: func(ctx context.Context, q signatures.Question) (signatures.Answer, error) { return x.verify(ctx, q) },
 	})
 	handler.SetTable(table)
+	own := &cutListener{Listener: listener}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- gateway.Server{Handler: handler, Certificates: certificates(x.folder), Clock: realClock{}, Log: log}.Run(ctx, listener)
+		ended <- gateway.Server{Handler: handler, Certificates: certificates(x.folder), Clock: realClock{}, Log: log}.Run(ctx, own)
 	}()
+	killed := x.listener
+	x.handler, x.listener = handler, own
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-ended; err != nil && !errors.Is(err, net.ErrClosed) { // one that was killed
 			t.Error(err)
 		}
 	})
-	n.addresses[x.address] = x.address
 	// The certificates are there when it answers.
 	conn, err := net.Dial("tcp", x.address)
 	if err != nil {
@@ -101,7 +154,9 @@ func (n *network) exactNode(t *testing.T, in mirrors.Inputs) *node {
 	_, _ = conn.Write([]byte("no TLS\n"))
 	_, _ = conn.Read(make([]byte, 1))
 	_ = conn.Close()
-	return x
+	if killed != nil {
+		killed.cut()
+	}
 }
 
 // client returns the containerd of the node. Paths of Windows are names of files here, which containerd looks for beside its hosts files.
