@@ -86,7 +86,7 @@ func checkRefused(t *testing.T, r *running) {
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), settings) })
 	accepted := r.condition(status.InputsAccepted, metav1.ConditionFalse)
-	for _, text := range []string{"ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "nonsense", "fix: ", "keeping the published bundles"} {
+	for _, text := range []string{"ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "nonsense", "fix: ", "keep their published bundles"} {
 		if !strings.Contains(accepted.Message, text) {
 			t.Errorf("the message %q lacks %q", accepted.Message, text)
 		}
