@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A host simulated in a folder: the node agent applies the bundle and repairs drift.
+# A host simulated in a folder: the node agent applies the bundle and repairs drift. Then its image gateway pulls through a mirror.
 set -euo pipefail
 
 clusters=golden/clusters
@@ -53,3 +53,7 @@ show bin/wmco-node --root "$machine" repair -o text
 say 'After cleanup, only unmanaged files remain.'
 show bin/wmco-node --root "$machine" cleanup -o text | tail -n 1
 show find "$machine/C" -type f
+
+say 'With mirrors.mode: Exact, the image gateway of the node pulls through a mirror of one repository under another path, which hosts files of containerd
+cannot express. An image of a blocked part of the same registry is refused, with the reason that the event of a Pod shows.'
+go run ./internal/build/demopull "$out/pull"

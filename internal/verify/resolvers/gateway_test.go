@@ -184,6 +184,10 @@ func TestExactPulls(t *testing.T) {
 	mapped := func(policy mirrors.Policy, source string, list ...string) mirrors.Inputs {
 		return inputs(set(idms, source, policy, list...), set(itms, source, policy, list...))
 	}
+	otherOrders := inputs(
+		set(idms, "source.test/app", "", "empty.test/app", "one.test/app"), set(idms, "source.test/library", "", "one.test/library", "empty.test/library"),
+		set(itms, "source.test/app", "", "empty.test/app", "one.test/app"), set(itms, "source.test/library", "", "one.test/library", "empty.test/library"),
+	)
 	for _, test := range []pull{
 		{name: "a mirror with another path", in: mapped("", "source.test/team/tool", "one.test/org/app/img"), image: "source.test/team/tool", contacted: "one.test", served: "one.test"},
 		{name: "a mirror with another path, policy Never", in: mapped(never, "source.test/team/tool", "down.test/x", "one.test/org/app/img"), image: "source.test/team/tool", contacted: "one.test", served: "one.test"},
@@ -200,6 +204,12 @@ func TestExactPulls(t *testing.T) {
 		{name: "an insecure mirror of a part", in: scoped(mapped(never, "source.test/app", "strange.test/app"), []string{"strange.test/app"}, nil, nil), contacted: "strange.test", served: "strange.test"},
 		{name: "a mirror for tags, by digest", in: inputs(set(itms, "source.test", never, "one.test")), by: Digest, fails: true},
 		{name: "a mirror for tags, by tag", in: inputs(set(itms, "source.test", never, "one.test")), by: Tag, contacted: "one.test", served: "one.test"},
+		{name: "an allowed image", in: scoped(inputs(), nil, nil, []string{"source.test/app/img:1"}), by: Tag, contacted: "source.test", served: "source.test"},
+		{name: "an allowed image, another name of it", in: scoped(inputs(), nil, nil, []string{"source.test/app/img:1"}), by: Digest, fails: true},
+		{name: "an allowed wildcard", in: scoped(inputs(), nil, nil, []string{"*.test"}), contacted: "source.test", served: "source.test"},
+		{name: "an insecure wildcard", in: scoped(inputs(), []string{"*.test"}, nil, nil), image: "source.test:8080/app/img", contacted: "source.test:8080", served: "source.test:8080"},
+		{name: "other mirrors first, for one part", in: otherOrders, contacted: "empty.test one.test", served: "one.test"},
+		{name: "other mirrors first, for the other part", in: otherOrders, image: "source.test/library/img", label: "hub", contacted: "one.test empty.test source.test", served: "source.test"},
 		{name: "Docker Hub with a part elsewhere", in: mapped("", "docker.io/library", "empty.test/any"), image: "docker.io/library/img", label: "hub", contacted: "empty.test registry-1.docker.io", served: "registry-1.docker.io"},
 		{name: "a longer scope wins", in: inputs(set(idms, "source.test/app", "", "empty.test/app"), set(idms, "source.test/app/img", never, "one.test/org/app/img")), by: Digest, contacted: "one.test", served: "one.test"},
 	} {

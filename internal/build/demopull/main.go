@@ -1,0 +1,158 @@
+// Command demopull shows what mirrors.mode Exact does: a stand-in for a registry, the image gateway of a rendered node, and containerd's requests for two
+// images. One comes through a mirror of a repository under another path, the other one is refused.
+//
+//	demopull OUT    in the root of the repository, with bin/wmco and bin/wmco-node
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"wmco/gateway/identity"
+)
+
+const mirrors = `apiVersion: config.openshift.io/v1
+kind: ImageDigestMirrorSet
+metadata: {name: team}
+spec:
+  imageDigestMirrors:
+  - {source: quay.io/team/app, mirrors: [%[1]s/windows/tools], mirrorSourcePolicy: NeverContactSource}
+---
+apiVersion: config.openshift.io/v1
+kind: Image
+metadata: {name: cluster}
+spec:
+  registrySources: {insecureRegistries: [%[1]s], blockedRegistries: [quay.io/someone]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: windows-machine-config, namespace: openshift-windows-machine-config-operator}
+data: {config.yaml: "mirrors: {mode: Exact}"}
+`
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "make:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string) error {
+	manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`)
+	d := digest.FromBytes(manifest).String()
+	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/windows/tools/manifests/"+d {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		_, _ = w.Write(manifest)
+	}))
+	defer mirror.Close()
+	objects := filepath.Join(out, "mirrors.yaml")
+	text := fmt.Sprintf(mirrors, strings.TrimPrefix(mirror.URL, "http://"))
+	if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o750), os.WriteFile(objects, []byte(text), 0o600)); err != nil {
+		return err
+	}
+	fmt.Printf("\n$ cat %s\n%s", objects, text)
+	render := exec.Command("bin/wmco", "render", "--from", "golden/clusters/common", "--from", "golden/clusters/none", "--from", objects, "--facts", "golden/facts/none.json", "--node", "win-a", "--out", filepath.Join(out, "node"))
+	if text, err := render.CombinedOutput(); err != nil {
+		return fmt.Errorf("rendering: %w: %s", err, text)
+	}
+	state := filepath.Join(out, "state")
+	gateway := exec.Command("bin/wmco-node", "registry", "--places", filepath.Join(out, "node", "C", "k", "registry", "places.json"), "--state", state, "--listen", "127.0.0.1:0", "--metrics=")
+	fmt.Printf("\n$ %s &\n", strings.Join(gateway.Args, " "))
+	log, err := gateway.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := gateway.Start(); err != nil {
+		return err
+	}
+	defer func() { _, _ = gateway.Process.Signal(os.Interrupt), gateway.Wait() }()
+	lines := bufio.NewScanner(log)
+	address := await(lines, `msg=started .*address=(\S+)`)
+	await(lines, `certificates were (made)`)
+	client, err := newClient(state)
+	if err != nil {
+		return err
+	}
+	pulled, err := ask(client, address, "team/app", d)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nquay.io/team/app@%.14s...: %s, from %s\n", d, pulled, await(lines, `msg="passed on".* from=(\S+)`))
+	refused, err := ask(client, address, "someone/tool", "v1")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("quay.io/someone/tool:v1: %s\n", refused)
+	if pulled != "200 OK" || !strings.HasPrefix(refused, "403 ") || !strings.Contains(refused, "quay.io/someone is blocked (Image/cluster)") {
+		return errors.New("the gateway answered otherwise")
+	}
+	return nil
+}
+
+// await returns what a line of the log has.
+func await(lines *bufio.Scanner, pattern string) string {
+	for lines.Scan() {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// newClient returns containerd's client: it has the certificate that the gateway made for it.
+func newClient(state string) (*http.Client, error) {
+	ca, err := os.ReadFile(filepath.Join(state, identity.CA))
+	if err != nil {
+		return nil, err
+	}
+	own, err := tls.LoadX509KeyPair(filepath.Join(state, identity.Client), filepath.Join(state, identity.Client))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13}}}, nil
+}
+
+// ask asks for a manifest of quay.io as containerd does, and returns the status line.
+func ask(client *http.Client, address, repository, reference string) (string, error) {
+	response, err := client.Get("https://" + address + "/token")
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	var login struct{ Token string }
+	if err := json.NewDecoder(response.Body).Decode(&login); err != nil {
+		return "", err
+	}
+	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/v2/"+repository+"/manifests/"+reference+"?ns=quay.io", nil)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+login.Token)
+	answer, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.Status, err
+}
