@@ -112,7 +112,7 @@ func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, 
 	case isPending && h.Subnet == "":
 		return wanted.Bundle, "the cluster network has not assigned its subnet yet", nil
 	case row.State != nodestate.Updated:
-		return wanted.Bundle, "its bundle is " + strings.ToLower(string(row.State)), nil
+		return wanted.Bundle, "its bundle is not applied yet (" + string(row.State) + ")", nil
 	case !node.IsReady():
 		return wanted.Bundle, "its kubelet is not Ready yet", nil
 	case isPending:

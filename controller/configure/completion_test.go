@@ -227,7 +227,7 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 				"check which host has the address 10.0.140.21; if the computer was renamed, restore its name"), "",
 		},
 		"it has an older bundle": {
-			func(s *scene) { s.publish(published.Report{State: published.StateApplying}) }, waits + "its bundle is updating", "",
+			func(s *scene) { s.publish(published.Report{State: published.StateApplying}) }, waits + "its bundle is not applied yet (Updating)", "",
 		},
 		"it has no subnet": {
 			func(s *scene) { s.host(hostA).Subnet = ""; pending(s); s.publish(s.applied()) }, waits + "the cluster network has not assigned its subnet yet", "",
