@@ -86,9 +86,8 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	if err := state.removeFolders(signatures.FolderPrefix); err != nil {
 		log.Warn("folders of an earlier process stay", "error", err)
 	}
-	client := &registry.Client{Now: a.clock.Now}
 	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
-	client.Verified, client.Insecure = verified, insecure
+	client := &registry.Client{Now: a.clock.Now, Verified: verified, Insecure: insecure}
 	address := listener.Addr().String()
 	listTroubles := func(list []places.Trouble) error {
 		data, err := places.EncodeTroubles(list)

@@ -90,9 +90,7 @@ func Kinds(mode mirrors.Mode) []Kind {
 		{
 			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", ImagePolicyKind), Instead: noSignatures,
 			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify,
-			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
-				return mode != mirrors.Exact && o.GetName() != ReleasePolicy
-			},
+			asks: func(o unstructured.Unstructured, _ labels.Set) bool { return mode != mirrors.Exact && o.GetName() != ReleasePolicy },
 		},
 		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noNamespace, Fix: clusterwide, asks: always},
 		{

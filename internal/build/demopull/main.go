@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -45,13 +46,13 @@ data: {config.yaml: "mirrors: {mode: Exact}"}
 `
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	if err := run(context.Background(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "make:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string) error {
+func run(ctx context.Context, out string) error {
 	manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`)
 	d := digest.FromBytes(manifest).String()
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,12 +70,12 @@ func run(out string) error {
 		return err
 	}
 	fmt.Printf("\n$ cat %s\n%s", objects, text)
-	render := exec.Command("bin/wmco", "render", "--from", "golden/clusters/common", "--from", "golden/clusters/none", "--from", objects, "--facts", "golden/facts/none.json", "--node", "win-a", "--out", filepath.Join(out, "node"))
+	render := exec.CommandContext(ctx, "bin/wmco", "render", "--from", "golden/clusters/common", "--from", "golden/clusters/none", "--from", objects, "--facts", "golden/facts/none.json", "--node", "win-a", "--out", filepath.Join(out, "node"))
 	if text, err := render.CombinedOutput(); err != nil {
 		return fmt.Errorf("rendering: %w: %s", err, text)
 	}
 	state := filepath.Join(out, "state")
-	gateway := exec.Command("bin/wmco-node", "registry", "--places", filepath.Join(out, "node", "C", "k", "registry", "places.json"), "--state", state, "--listen", "127.0.0.1:0", "--metrics=")
+	gateway := exec.CommandContext(ctx, "bin/wmco-node", "registry", "--places", filepath.Join(out, "node", "C", "k", "registry", "places.json"), "--state", state, "--listen", "127.0.0.1:0", "--metrics=")
 	fmt.Printf("\n$ %s &\n", strings.Join(gateway.Args, " "))
 	log, err := gateway.StderrPipe()
 	if err != nil {
@@ -91,12 +92,12 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
-	pulled, err := ask(client, address, "team/app", d)
+	pulled, err := ask(ctx, client, address, "team/app", d)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("\nquay.io/team/app@%.14s...: %s, from %s\n", d, pulled, await(lines, `msg="passed on".* from=(\S+)`))
-	refused, err := ask(client, address, "someone/tool", "v1")
+	refused, err := ask(ctx, client, address, "someone/tool", "v1")
 	if err != nil {
 		return err
 	}
@@ -133,26 +134,32 @@ func newClient(state string) (*http.Client, error) {
 }
 
 // ask asks for a manifest of quay.io as containerd does, and returns the status line.
-func ask(client *http.Client, address, repository, reference string) (string, error) {
-	response, err := client.Get("https://" + address + "/token")
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
+func ask(ctx context.Context, client *http.Client, address, repository, reference string) (string, error) {
 	var login struct{ Token string }
-	if err := json.NewDecoder(response.Body).Decode(&login); err != nil {
-		return "", err
-	}
-	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/v2/"+repository+"/manifests/"+reference+"?ns=quay.io", nil)
+	_, body, err := get(ctx, client, "https://"+address+"/token", "")
 	if err != nil {
 		return "", err
 	}
-	r.Header.Set("Authorization", "Bearer "+login.Token)
+	if err := json.Unmarshal(body, &login); err != nil {
+		return "", err
+	}
+	status, _, err := get(ctx, client, "https://"+address+"/v2/"+repository+"/manifests/"+reference+"?ns=quay.io", login.Token)
+	return status, err
+}
+
+// get returns the status line and the body of an answer.
+func get(ctx context.Context, client *http.Client, url, token string) (status string, body []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return answer.Status, err
+	body, err = io.ReadAll(answer.Body)
+	return answer.Status, body, errors.Join(err, answer.Body.Close())
 }

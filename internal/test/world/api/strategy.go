@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -47,10 +47,13 @@ func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []str
 func (s strategy) Validate(_ context.Context, o runtime.Object) field.ErrorList {
 	names := validation.NameIsDNSSubdomain
 	if s.kind.Group == rbacGroup || s.kind.Kind == "Event" {
-		names = path.ValidatePathSegmentName
+		names = pathSegment
 	}
 	return validation.ValidateObjectMetaAccessor(o.(metav1.Object), s.kind.Namespaced, names, field.NewPath("metadata"))
 }
+
+// pathSegment is how names of Events and of RBAC are checked, also those that another part follows.
+func pathSegment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
 // ValidateUpdate checks nothing: names cannot change.
 func (s strategy) ValidateUpdate(_ context.Context, o, _ runtime.Object) field.ErrorList { return nil }
