@@ -86,11 +86,13 @@ func Kinds(mode mirrors.Mode) []Kind {
 		mirrorAll    = "none if your images have no foreign layers; otherwise rebuild them on base images from 2023 or later, or mirror the layers and block mcr.microsoft.com"
 	)
 	always := func(unstructured.Unstructured, labels.Set) bool { return true }
+	notVerified := func(o unstructured.Unstructured, _ labels.Set) bool {
+		return mode != mirrors.Exact && o.GetName() != ReleasePolicy
+	}
 	return []Kind{
 		{
 			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", ImagePolicyKind), Instead: noSignatures,
-			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify,
-			asks: func(o unstructured.Unstructured, _ labels.Set) bool { return mode != mirrors.Exact && o.GetName() != ReleasePolicy },
+			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify, asks: notVerified,
 		},
 		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noNamespace, Fix: clusterwide, asks: always},
 		{
