@@ -75,6 +75,16 @@ func kindIn(group, version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
 }
 
+// always is for kinds of which each object asks.
+func always(unstructured.Unstructured, labels.Set) bool { return true }
+
+// isNotVerified is for policies that the image gateway of this mode does not apply.
+func isNotVerified(mode mirrors.Mode) func(unstructured.Unstructured, labels.Set) bool {
+	return func(o unstructured.Unstructured, _ labels.Set) bool {
+		return mode != mirrors.Exact && o.GetName() != ReleasePolicy
+	}
+}
+
 // Kinds returns all of them, the most important first: all with the mode HostsFiles.
 func Kinds(mode mirrors.Mode) []Kind {
 	const (
@@ -85,14 +95,10 @@ func Kinds(mode mirrors.Mode) []Kind {
 		ownURL       = "containerd downloads foreign layers from the URL in the image manifest, even with NeverContactSource"
 		mirrorAll    = "none if your images have no foreign layers; otherwise rebuild them on base images from 2023 or later, or mirror the layers and block mcr.microsoft.com"
 	)
-	always := func(unstructured.Unstructured, labels.Set) bool { return true }
-	notVerified := func(o unstructured.Unstructured, _ labels.Set) bool {
-		return mode != mirrors.Exact && o.GetName() != ReleasePolicy
-	}
 	return []Kind{
 		{
 			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", ImagePolicyKind), Instead: noSignatures,
-			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify, asks: notVerified,
+			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify, asks: isNotVerified(mode),
 		},
 		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noNamespace, Fix: clusterwide, asks: always},
 		{
