@@ -99,12 +99,9 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 		}
 		return err
 	}
-	var writeCounts func([]byte) error
-	if f.metrics != "" {
-		if err := os.MkdirAll(f.metrics, 0o700); err != nil { // as above
-			return &cli.ExitError{Status: cli.ExitUsage, Err: err}
-		}
-		writeCounts = func(data []byte) error { return folder(f.metrics).WriteFile(bundle.Base(places.CountsFile), data) }
+	writeCounts, err := f.countsFile()
+	if err != nil {
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	_ = listTroubles(nil) // what an earlier process listed may be over; the node agent forgets it an hour later
 	log.Info("started", "version", a.version, "address", address)
@@ -128,6 +125,15 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// countsFile returns what writes the numbers of the gateway; nil without a folder for them.
+func (f registryFlags) countsFile() (func([]byte) error, error) {
+	if f.metrics == "" {
+		return nil, nil
+	}
+	err := os.MkdirAll(f.metrics, 0o700) // on Windows with the access list of the folder above, as that of the state
+	return func(data []byte) error { return folder(f.metrics).WriteFile(bundle.Base(places.CountsFile), data) }, err
 }
 
 // listenLoopback refuses every other address: who reaches the gateway reaches the registries with the credentials of the node.
