@@ -26,6 +26,7 @@ import (
 // openshiftKinds says where github.com/openshift/api keeps the schema of a kind: folder and plural.
 var openshiftKinds = map[string]struct{ folder, plural string }{
 	"config.openshift.io/v1 APIServer":                        {"config/v1", "apiservers"},
+	"config.openshift.io/v1 ClusterImagePolicy":               {"config/v1", "clusterimagepolicies"},
 	"config.openshift.io/v1 ClusterOperator":                  {"config/v1", "clusteroperators"},
 	"config.openshift.io/v1 ClusterVersion":                   {"config/v1", "clusterversions"},
 	"config.openshift.io/v1 Image":                            {"config/v1", "images"},

@@ -45,7 +45,7 @@ func files(paths ...string) []string {
 // everyKind has an object of every kind that is read.
 func everyKind() []string {
 	return files("clusters/common", "clusters/aws", "clusters/none/windows-instances.yaml",
-		"clusters/traits/mirrors", "clusters/traits/operator-config", "clusters/traits/pinned-images", "clusters/traits/trusted-ca")
+		"clusters/traits/mirrors", "clusters/traits/operator-config", "clusters/traits/pinned-images", "clusters/traits/trusted-ca", "cases/none-mirrors-exact/policy.yaml")
 }
 
 // recorder keeps the result of a reader.
@@ -199,6 +199,7 @@ func rights() []testenv.Rule {
 		rule("", "get", "networks.config.openshift.io", "cluster"),
 		rule("", "get", "networks.operator.openshift.io", "cluster"),
 		rule("", "get", "proxies.config.openshift.io", "cluster"),
+		rule("", "list", "clusterimagepolicies.config.openshift.io"),
 		rule("", "list", "imagecontentsourcepolicies.operator.openshift.io"),
 		rule("", "list", "imagedigestmirrorsets.config.openshift.io"),
 		rule("", "list", "imagetagmirrorsets.config.openshift.io"),
@@ -290,7 +291,7 @@ func TestRightsAreSufficientAndMinimal(t *testing.T) {
 }
 
 func TestClusterWithoutOptionalKinds(t *testing.T) {
-	server.Without(t, "imagedigestmirrorsets.config.openshift.io", "imagetagmirrorsets.config.openshift.io",
+	server.Without(t, "clusterimagepolicies.config.openshift.io", "imagedigestmirrorsets.config.openshift.io", "imagetagmirrorsets.config.openshift.io",
 		"imagecontentsourcepolicies.operator.openshift.io", "pinnedimagesets.machineconfiguration.openshift.io", "machines.machine.openshift.io", "machinesets.machine.openshift.io")
 	compareWithFiles(t, filepath.Join(goldens, "cases", "none"))
 }

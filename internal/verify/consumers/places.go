@@ -28,7 +28,12 @@ func checkPlaces(_ context.Context, contents []byte, _ Options) error {
 		} `json:"registries"`
 		Allowed, Denied []string
 		Settings        string
-		Credentials     []struct{ Key, Auth string }
+		Policies        []struct {
+			Scope        string
+			Objects      []string
+			Requirements []json.RawMessage
+		}
+		Credentials []struct{ Key, Auth string }
 	}
 	in := json.NewDecoder(bytes.NewReader(contents))
 	in.DisallowUnknownFields()
@@ -40,6 +45,12 @@ func checkPlaces(_ context.Context, contents []byte, _ Options) error {
 		names = append(names, strings.Replace(r.Scope, "*", "any", 1))
 		for _, m := range r.Mirrors {
 			names = append(names, m.Location)
+		}
+	}
+	for _, p := range table.Policies {
+		names = append(names, strings.Replace(p.Scope, "*", "any", 1))
+		if len(p.Objects) == 0 || len(p.Requirements) == 0 {
+			return fmt.Errorf("%s: a policy of no object, or without requirements", p.Scope)
 		}
 	}
 	for _, name := range names {

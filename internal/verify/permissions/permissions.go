@@ -141,7 +141,7 @@ const never = "is never a request: "
 
 // unserved are kinds that clusters of these tests do not serve; controller/prerequisites has them.
 var unserved = []string{
-	"clusterimagepolicies", "imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs",
+	"imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs",
 	"containerruntimeconfigs", "machineconfigurations",
 }
 

@@ -25,6 +25,7 @@ var crdFiles = []struct {
 		"0000_00_cluster-version-operator_01_clusterversions-Default",
 		"0000_03_config-operator_01_proxies",
 		"0000_10_config-operator_01_apiservers-Default",
+		"0000_10_config-operator_01_clusterimagepolicies-Default",
 		"0000_10_config-operator_01_imagedigestmirrorsets",
 		"0000_10_config-operator_01_images-Default",
 		"0000_10_config-operator_01_imagetagmirrorsets",
