@@ -98,7 +98,7 @@ func serveLoopback(b *testing.B) (*http.Client, string) {
 	})
 	h.SetTable(places.Table{Routed: []string{places.All}})
 	f := &files{}
-	if _, _, err := identity.Ensure(f, net.IPv4(127, 0, 0, 1), time.Now()); err != nil {
+	if _, _, err := identity.EnsureCertificates(f, net.IPv4(127, 0, 0, 1), time.Now()); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

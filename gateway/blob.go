@@ -86,7 +86,7 @@ func writeBlobHeader(w http.ResponseWriter, t target, begin, size int64) {
 func (h *Handler) serveBlobHead(w http.ResponseWriter, r *http.Request, t target, list []places.Place) ([]attempt, bool) {
 	var tried []attempt
 	for _, p := range list {
-		response, failed := h.ask(r.Context(), http.MethodHead, t, p, nil)
+		response, failed := h.askPlace(r.Context(), http.MethodHead, t, p, nil)
 		if failed != nil {
 			tried = append(tried, *failed)
 			continue
@@ -105,7 +105,7 @@ func (h *Handler) askPart(ctx context.Context, t target, p places.Place, begin i
 		header.Set("Range", fmt.Sprintf("bytes=%d-", begin))
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	response, failed := h.ask(ctx, http.MethodGet, t, p, header) //nolint:bodyclose // closing the part closes it
+	response, failed := h.askPlace(ctx, http.MethodGet, t, p, header) //nolint:bodyclose // closing the part closes it
 	if failed != nil {
 		cancel()
 		return part{}, failed

@@ -87,9 +87,9 @@ func (c *counts) addRefused(registry string, why cause) {
 	c.refused[refusedKey{countedName(c.refused, refusedKey{registry, why}, registry), why}]++
 }
 
-// encode returns the numbers in Prometheus' text format (prometheus.io/docs/instrumenting/exposition_formats). The names of registries have nothing in
+// encodeText returns the numbers in Prometheus' text format (prometheus.io/docs/instrumenting/exposition_formats). The names of registries have nothing in
 // them that must be escaped.
-func (c *counts) encode() []byte {
+func (c *counts) encodeText() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out bytes.Buffer
@@ -124,7 +124,7 @@ func (h *Handler) WriteCounts() {
 	if c.write == nil {
 		return
 	}
-	data := c.encode()
+	data := c.encodeText()
 	if bytes.Equal(data, c.written) {
 		return
 	}

@@ -59,8 +59,8 @@ func isMissing(tried []attempt) bool {
 	return true
 }
 
-// ask asks one place, and returns its answer if it has what is asked for. Otherwise it returns how the place answered.
-func (h *Handler) ask(ctx context.Context, method string, t target, p places.Place, header http.Header) (*http.Response, *attempt) {
+// askPlace asks one place, and returns its answer if it has what is asked for. Otherwise it returns how the place answered.
+func (h *Handler) askPlace(ctx context.Context, method string, t target, p places.Place, header http.Header) (*http.Response, *attempt) {
 	response, err := h.client.Do(ctx, registry.Request{Method: method, Place: p, Path: t.contentPath(), Auth: t.authAt(p), Header: header})
 	if err != nil {
 		denied := (*registry.TokenError)(nil)
@@ -161,11 +161,11 @@ func (h *Handler) fetchManifest(r *http.Request, method string, t target, p plac
 	if accept := r.Header.Values("Accept"); len(accept) > 0 {
 		header["Accept"] = accept
 	}
-	response, failed := h.ask(ctx, method, t, p, header)
+	response, failed := h.askPlace(ctx, method, t, p, header)
 	if failed == nil && method == http.MethodHead && (!t.IsDigest() && digest.Digest(response.Header.Get(digestHeader)).Validate() != nil || response.ContentLength < 0) {
 		_ = response.Body.Close()
 		method = http.MethodGet
-		response, failed = h.ask(ctx, method, t, p, header)
+		response, failed = h.askPlace(ctx, method, t, p, header)
 	}
 	if failed != nil {
 		return manifest{}, failed

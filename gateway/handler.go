@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/utils/lru"
-
 	"wmco/bundle"
 	"wmco/gateway/places"
 	"wmco/gateway/registry"
@@ -62,7 +60,7 @@ func New(o Options) *Handler {
 		address: o.Address, client: o.Client, log: o.Log, now: o.Now,
 		logins: newLogins(o.Random), learned: newLearned(), health: newHealth(),
 		follower: follower{file: o.File}, troubles: troubles{write: o.Trouble},
-		verification: verification{ask: o.Verify, accepted: lru.New(maxVerdicts)}, leads: newLeads(), counts: newCounts(o.Counts),
+		verification: newVerification(o.Verify), leads: newLeads(), counts: newCounts(o.Counts),
 	}
 }
 
@@ -186,8 +184,8 @@ func mergePlaces(first, second []places.Place) []places.Place {
 	return all
 }
 
-// bearer returns the token of an Authorization header; empty for none.
-func bearer(header string) string {
+// bearerToken returns the token of an Authorization header; empty for none.
+func bearerToken(header string) string {
 	scheme, rest, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""

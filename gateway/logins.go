@@ -47,7 +47,7 @@ func (l *logins) addLogin(auth bundle.Secret, now time.Time) string {
 
 // findLogin returns the credentials of an Authorization header, and whether it is of a login that lasts.
 func (l *logins) findLogin(header string, now time.Time) (bundle.Secret, bool) {
-	v, ok := l.list.Get(bearer(header))
+	v, ok := l.list.Get(bearerToken(header))
 	if !ok || !now.Before(v.(login).end) {
 		return bundle.Secret{}, false
 	}

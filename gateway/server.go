@@ -53,7 +53,7 @@ func (s Server) Run(ctx context.Context, l net.Listener) error {
 	}
 	var current atomic.Pointer[tls.Config]
 	renew := func() error {
-		config, made, err := identity.Ensure(s.Certificates, address.IP, s.Clock.Now())
+		config, made, err := identity.EnsureCertificates(s.Certificates, address.IP, s.Clock.Now())
 		if err != nil {
 			return fmt.Errorf("certificates of the image gateway: %w", err)
 		}

@@ -23,11 +23,32 @@ import (
 type verification struct {
 	// ask asks image-verifier; nil if there is none, so that nothing passes that a policy is about.
 	ask func(context.Context, signatures.Question) (signatures.Answer, error)
+	// turns bounds how many are asked at once: each is a process.
+	turns chan struct{}
 	// accepted are the verdicts, by verdictKey: those against an image are asked for again, because it may have been signed since.
 	accepted *lru.Cache
 }
 
-const maxVerdicts = 4096
+const (
+	maxVerdicts = 4096
+	// maxVerifiers is less than kubelets pull at once.
+	maxVerifiers = 2
+)
+
+func newVerification(ask func(context.Context, signatures.Question) (signatures.Answer, error)) verification {
+	return verification{ask: ask, turns: make(chan struct{}, maxVerifiers), accepted: lru.New(maxVerdicts)}
+}
+
+// askInTurn asks when fewer than maxVerifiers are asked.
+func (v *verification) askInTurn(ctx context.Context, q signatures.Question) (signatures.Answer, error) {
+	select {
+	case v.turns <- struct{}{}:
+	case <-ctx.Done():
+		return signatures.Answer{}, ctx.Err()
+	}
+	defer func() { <-v.turns }()
+	return v.ask(ctx, q)
+}
 
 // verdictKey is what a verdict depends on. The signatures are of what the digest names.
 type verdictKey struct{ policy, image, digest string }
@@ -57,18 +78,18 @@ const (
 
 func newLeads() *leads { return &leads{list: lru.New(maxLearned)} }
 
-// of returns the names by which a policy is chosen: those that led to a digest, or its own.
-func (l *leads) of(i places.Image, now time.Time) []*lead {
+// namesLeadingTo returns the names by which a policy is chosen: those that led to a digest, or its own.
+func (l *leads) namesLeadingTo(i places.Image, now time.Time) []*lead {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if list := l.current(i, now); len(list) > 0 {
+	if list := l.currentLeads(i, now); len(list) > 0 {
 		return list
 	}
 	return []*lead{{name: i, at: now}}
 }
 
-// current returns the leads to a digest whose pulls may go on.
-func (l *leads) current(i places.Image, now time.Time) (list []*lead) {
+// currentLeads returns the leads to a digest whose pulls may go on.
+func (l *leads) currentLeads(i places.Image, now time.Time) (list []*lead) {
 	v, ok := l.list.Get(i)
 	if !ok {
 		return nil
@@ -81,8 +102,8 @@ func (l *leads) current(i places.Image, now time.Time) (list []*lead) {
 	return list
 }
 
-// add notes that names led to digests of a repository, and reports whether there was space for them.
-func (l *leads) add(of places.Image, digests []string, names []*lead, now time.Time) bool {
+// addLeads notes that names led to digests of a repository, and reports whether there was space for them.
+func (l *leads) addLeads(of places.Image, digests []string, names []*lead, now time.Time) bool {
 	if len(digests) > maxLed {
 		return false
 	}
@@ -90,7 +111,7 @@ func (l *leads) add(of places.Image, digests []string, names []*lead, now time.T
 	defer l.mu.Unlock()
 	for _, d := range digests {
 		of.Reference = d
-		list := l.current(of, now)
+		list := l.currentLeads(of, now)
 		for _, x := range names {
 			if !slices.ContainsFunc(list, func(have *lead) bool { return have.name == x.name }) {
 				list = append(list, x)
@@ -104,8 +125,8 @@ func (l *leads) add(of places.Image, digests []string, names []*lead, now time.T
 	return true
 }
 
-// end notes that the pull of a name was refused.
-func (l *leads) end(x *lead) {
+// endLead notes that the pull of a name was refused.
+func (l *leads) endLead(x *lead) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	x.ended = true
@@ -127,7 +148,7 @@ func (h *Handler) namesOf(t target, method string) []*lead {
 	if !t.IsDigest() || method == http.MethodHead {
 		return []*lead{{name: t.Image, at: h.now()}}
 	}
-	return h.leads.of(t.Image, h.now())
+	return h.leads.namesLeadingTo(t.Image, h.now())
 }
 
 // demandsOn returns the policies about a target.
@@ -164,14 +185,14 @@ func (h *Handler) verifyManifest(ctx context.Context, t target, p places.Place, 
 		for _, d := range demands {
 			err := h.verifyImage(ctx, t, p, m, d)
 			if refused := (*refusal)(nil); errors.As(err, &refused) {
-				h.leads.end(d.lead)
+				h.leads.endLead(d.lead)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	if t.kind == manifests && len(t.table.Policies) > 0 && !h.leads.add(t.Image, append(children, m.digest), names, h.now()) && len(demands) > 0 {
+	if t.kind == manifests && len(t.table.Policies) > 0 && !h.leads.addLeads(t.Image, append(children, m.digest), names, h.now()) && len(demands) > 0 {
 		return fmt.Errorf("it has more than %d images, or %d names", maxLed, maxNames)
 	}
 	return nil
@@ -195,7 +216,7 @@ func (h *Handler) verifyImage(ctx context.Context, t target, p places.Place, m m
 	if h.verification.ask == nil {
 		return errors.New("there is no program to verify its signatures")
 	}
-	answer, err := h.verification.ask(ctx, signatures.Question{Image: name, Policy: document, Manifest: m.data, Signatures: list})
+	answer, err := h.verification.askInTurn(ctx, signatures.Question{Image: name, Policy: document, Manifest: m.data, Signatures: list})
 	if err != nil {
 		return fmt.Errorf("verifying its signatures: %w", err)
 	}
@@ -287,7 +308,7 @@ func (h *Handler) fetchSignatures(ctx context.Context, t target, p places.Place,
 
 // readAll returns what a place has, of a limited size in bytes.
 func (h *Handler) readAll(ctx context.Context, t target, p places.Place, header http.Header, limit int64) ([]byte, *attempt) {
-	response, failed := h.ask(ctx, http.MethodGet, t, p, header)
+	response, failed := h.askPlace(ctx, http.MethodGet, t, p, header)
 	if failed != nil {
 		return nil, failed
 	}

@@ -22,30 +22,30 @@ func printRollout(a app, r fleet.Rollout) {
 		return
 	}
 	columns := terminalColumns(a.stdout)
-	line := strings.TrimPrefix(rolloutLine(r), "rollout: ")
-	counts, cause, isStopped := strings.Cut(line, "; stopped: ")
-	cause, fix, _ := strings.Cut(cause, "; fix: ")
-	cli.Printf(a.stdout, "%s\n", hangingText("rollout: ", relativeTimes(a.now(), counts), columns))
+	printText := func(lead, text string) {
+		cli.Printf(a.stdout, "%s\n", hangingText(lead, relativeTimes(a.now(), text), columns))
+	}
+	counts, isStopped := strings.CutSuffix(r.Message, "; "+r.Stopped+"; fix: "+r.Fix)
+	printText("rollout: ", counts+timeLeft(r))
 	if isStopped {
-		cli.Printf(a.stdout, "%s\n", hangingText("  stopped: ", cause, columns))
-		cli.Printf(a.stdout, "%s\n", hangingText("  fix: ", fix, columns))
+		printText("  stopped: ", strings.TrimPrefix(r.Stopped, "stopped: "))
+		printText("  fix: ", r.Fix)
 	}
 	for _, g := range groups {
-		if strings.Contains(counts, fewNames(g.Names)+": "+g.Message) || isStopped && strings.Contains("stopped: "+cause, g.Message) {
+		if strings.Contains(counts, fewNames(g.Names)+": "+g.Message) || isStopped && strings.Contains(r.Stopped, g.Message) {
 			continue // the lines above have it
 		}
-		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s: ", g.Phase, fewNames(g.Names)), relativeTimes(a.now(), g.Message), columns))
+		printText(fmt.Sprintf("  %-8s  %s: ", g.Phase, fewNames(g.Names)), g.Message)
 	}
 	cli.Printf(a.stdout, "\n")
 }
 
-// rolloutLine is the rollout in one line.
-func rolloutLine(r fleet.Rollout) string {
-	line := "rollout: " + r.Message
-	if r.TakesSeconds > 0 {
-		line += "; " + estimate(r.Takes(), r.Unmeasured)
+// timeLeft is what an estimate of the rest adds to a line; empty where there is none.
+func timeLeft(r fleet.Rollout) string {
+	if r.TakesSeconds == 0 {
+		return ""
 	}
-	return line
+	return "; " + estimate(r.Takes(), r.Unmeasured)
 }
 
 // estimate is how long something takes, by the turns before.

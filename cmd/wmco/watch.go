@@ -184,7 +184,7 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		}
 	}
 	if turned {
-		cli.Printf(a.stdout, "%s  %s\n", clock, relativeTimes(at, rolloutLine(now.Rollout)))
+		cli.Printf(a.stdout, "%s  %s\n", clock, relativeTimes(at, "rollout: "+now.Rollout.Message+timeLeft(now.Rollout)))
 	}
 	if took, ok := w.all(at); ok {
 		nodes := fmt.Sprintf("all %d nodes are", len(now.Nodes))

@@ -37,10 +37,10 @@ type Folder interface {
 	WriteFile(name string, data []byte) error
 }
 
-// Ensure returns the configuration of a server that only holders of the client certificate reach. It makes certificates where there are none that last,
+// EnsureCertificates returns the configuration of a server that only holders of the client certificate reach. It makes certificates where there are none that last,
 // and reports whether it did. After a renewal, the certificates before it are used and accepted until the next call: containerd reads its files with
 // each pull, and keeps them for the length of the pull.
-func Ensure(f Folder, address net.IP, now time.Time) (config *tls.Config, made bool, err error) {
+func EnsureCertificates(f Folder, address net.IP, now time.Time) (config *tls.Config, made bool, err error) {
 	if config, err = loadConfig(f, now.Add(renewal)); err == nil {
 		return config, false, nil
 	}

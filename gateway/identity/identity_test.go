@@ -35,7 +35,7 @@ var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func ensure(t *testing.T, f folder, now time.Time) (config *tls.Config, made bool) {
 	t.Helper()
-	config, made, err := identity.Ensure(f, net.IPv4(127, 0, 0, 1), now)
+	config, made, err := identity.EnsureCertificates(f, net.IPv4(127, 0, 0, 1), now)
 	if err != nil {
 		t.Fatal(err)
 	}

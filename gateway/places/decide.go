@@ -88,13 +88,13 @@ func (d *Decision) addPlace(t Table, p Place) {
 		return
 	}
 	if r, _ := t.findRegistry(p.Name()); r.Blocked {
-		d.Skipped = append(d.Skipped, Skipped{p.Name(), r.Scope + " must not be contacted" + by(r.Objects...)})
+		d.Skipped = append(d.Skipped, Skipped{p.Name(), r.Scope + " must not be contacted" + namedBy(r.Objects...)})
 		return
 	}
 	d.Places = append(d.Places, p)
 }
 
-func by(objects ...string) string {
+func namedBy(objects ...string) string {
 	if len(objects) == 0 {
 		return ""
 	}
@@ -110,10 +110,10 @@ func placeOf(name string) Place {
 func (t Table) whyDenied(i Image) string {
 	names := func(s string) bool { return namesImage(s, i) }
 	if k := slices.IndexFunc(t.Denied, names); k >= 0 {
-		return t.Denied[k] + " is blocked" + by(t.Settings)
+		return t.Denied[k] + " is blocked" + namedBy(t.Settings)
 	}
 	if len(t.Allowed) > 0 && !slices.ContainsFunc(t.Allowed, names) {
-		return "it is not in the allowed registries" + by(t.Settings)
+		return "it is not in the allowed registries" + namedBy(t.Settings)
 	}
 	return ""
 }

@@ -77,17 +77,17 @@ func (p Program) Ask(ctx context.Context, q Question) (Answer, error) {
 	out, failed := limitedBuffer{limit: maxAnswer}, limitedBuffer{limit: maxAnswer}
 	cmd.Stdout, cmd.Stderr = &out, &failed
 	if err := cmd.Run(); err != nil {
-		return Answer{}, fmt.Errorf("running %s: %w", bundle.Base(p.Path), errors.Join(err, failed.message()))
+		return Answer{}, fmt.Errorf("running %s: %w", bundle.Base(p.Path), errors.Join(err, failed.messageError()))
 	}
 	var a Answer
-	if err := json.Unmarshal(out.Bytes(), &a); err != nil || a.Schema != schema {
+	if err := json.Unmarshal(out.kept, &a); err != nil || a.Schema != schema {
 		return Answer{}, fmt.Errorf("running %s: its answer is not one", bundle.Base(p.Path))
 	}
 	return a, nil
 }
 
-// Serve reads one question, and writes the answer that decide gives.
-func Serve(in io.Reader, out io.Writer, decide func(Question) (Answer, error)) error {
+// AnswerQuestion reads one question, and writes the answer that decide gives.
+func AnswerQuestion(in io.Reader, out io.Writer, decide func(Question) (Answer, error)) error {
 	data, err := io.ReadAll(io.LimitReader(in, maxQuestion+1))
 	if err != nil || len(data) > maxQuestion {
 		return errors.New("reading the question: it is too large, or ends early")
@@ -107,20 +107,20 @@ func Serve(in io.Reader, out io.Writer, decide func(Question) (Answer, error)) e
 	return nil
 }
 
-// limitedBuffer keeps the beginning of what is written.
+// limitedBuffer keeps the beginning of what is written. It has no other way in: os/exec would take ReadFrom of a bytes.Buffer.
 type limitedBuffer struct {
-	bytes.Buffer
+	kept  []byte
 	limit int
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	_, _ = b.Buffer.Write(p[:min(len(p), b.limit-b.Len())])
+	b.kept = append(b.kept, p[:min(len(p), b.limit-len(b.kept))]...)
 	return len(p), nil
 }
 
-// message returns what was written as an error; nil for nothing.
-func (b *limitedBuffer) message() error {
-	if text := strings.TrimSpace(b.String()); text != "" {
+// messageError returns what was written as an error; nil for nothing.
+func (b *limitedBuffer) messageError() error {
+	if text := strings.TrimSpace(string(b.kept)); text != "" {
 		return errors.New(text)
 	}
 	return nil

@@ -39,13 +39,13 @@ import (
 	"wmco/render/mirrors"
 )
 
-// ask answers a question as the program does, by its JSON.
-func ask(t *testing.T, q signatures.Question) (signatures.Answer, error) {
+// askProgram answers a question as the program does, by its JSON.
+func askProgram(t *testing.T, q signatures.Question) (signatures.Answer, error) {
 	t.Helper()
 	q.Schema = 1
 	var out bytes.Buffer
-	if err := signatures.Serve(bytes.NewReader(encode(t, q)), &out, func(q signatures.Question) (signatures.Answer, error) {
-		return decide(t.Context(), t.TempDir(), q)
+	if err := signatures.AnswerQuestion(bytes.NewReader(encodeJSON(t, q)), &out, func(q signatures.Question) (signatures.Answer, error) {
+		return decideImage(t.Context(), t.TempDir(), q)
 	}); err != nil {
 		return signatures.Answer{}, err
 	}
@@ -172,7 +172,7 @@ func (w world) policyFile(t *testing.T) []byte {
 			scopes[a] = []any{accept}
 		}
 	}
-	return encode(t, policy)
+	return encodeJSON(t, policy)
 }
 
 // onWindows returns whether containerd pulls an image through the gateway: it asks for the reference, for its digest, and for the image that it chooses of
@@ -182,7 +182,7 @@ func (w world) onWindows(t *testing.T, table places.Table, text, instance string
 	h := gateway.New(gateway.Options{
 		Address: "127.0.0.1:1", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now,
 		Client: &registry.Client{Verified: http.DefaultTransport, Insecure: http.DefaultTransport, Now: time.Now},
-		Verify: func(_ context.Context, q signatures.Question) (signatures.Answer, error) { return ask(t, q) },
+		Verify: func(_ context.Context, q signatures.Question) (signatures.Answer, error) { return askProgram(t, q) },
 		Random: func(b []byte) { b[0] = 1 },
 	})
 	h.SetTable(table)
@@ -246,7 +246,7 @@ func TestImagesAreAcceptedAsOnLinuxNodes(t *testing.T) {
 			want, why := w.onLinux(t, pull.text, pull.instance)
 			got, text := w.onWindows(t, table, pull.text, pull.instance)
 			if want != got {
-				t.Fatalf("%s %s: on Linux %t (%s), here %t (%s)\npolicies %s\nallowed %q\nsigned %v", pull.text, pull.instance, want, why, got, text, encode(t, table.Policies), w.allowed, w.signed)
+				t.Fatalf("%s %s: on Linux %t (%s), here %t (%s)\npolicies %s\nallowed %q\nsigned %v", pull.text, pull.instance, want, why, got, text, encodeJSON(t, table.Policies), w.allowed, w.signed)
 			}
 			switch {
 			case strings.Contains(why, "no signature exists") && !strings.Contains(text, "no signature exists"):
@@ -295,7 +295,7 @@ func TestEachRootOfTrust(t *testing.T) {
 		"key in the log":                  {"192.168.64.2:5000/cosign-signed/key-1", "key-rekor-valid", places.Requirement{KeyData: second, RekorPublicKeyData: rekor}, true},
 		"key in another log":              {"192.168.64.2:5000/cosign-signed/key-1", "key-rekor-valid", places.Requirement{KeyData: second, RekorPublicKeyData: key}, false},
 		"certificate of Fulcio":           {"192.168.64.2:5000/cosign-signed/fulcio-rekor-1", "fulcio-rekor-valid", by("mitr@redhat.com", github), true},
-		"certificate of somebody else":    {"192.168.64.2:5000/cosign-signed/fulcio-rekor-1", "fulcio-rekor-valid", by("else@redhat.com", github), false},
+		"certificate of another person":   {"192.168.64.2:5000/cosign-signed/fulcio-rekor-1", "fulcio-rekor-valid", by("else@redhat.com", github), false},
 		"certificate of another identity": {"192.168.64.2:5000/cosign-signed/fulcio-rekor-1", "fulcio-rekor-valid", by("mitr@redhat.com", "https://accounts.google.com"), false},
 		"no certificate":                  {"192.168.64.2:5000/cosign-signed/key-1", "key-rekor-valid", by("mitr@redhat.com", github), false},
 	} {
@@ -304,8 +304,8 @@ func TestEachRootOfTrust(t *testing.T) {
 		var s signatures.Signature
 		must(t, json.Unmarshal([]byte(text), &s))
 		c.requirement.Type, c.requirement.SignedIdentity = places.SigstoreSigned, matchRepository
-		a, err := ask(t, signatures.Question{
-			Image: c.image + ":latest", Policy: encode(t, map[string]any{"default": []any{c.requirement}}), Manifest: read(folder + "/manifest.json"),
+		a, err := askProgram(t, signatures.Question{
+			Image: c.image + ":latest", Policy: encodeJSON(t, map[string]any{"default": []any{c.requirement}}), Manifest: read(folder + "/manifest.json"),
 			Signatures: []signatures.Signature{s},
 		})
 		if err != nil || a.Accepted != c.accepted || !a.Accepted && a.Reason == "" {
@@ -346,9 +346,9 @@ func TestACAOfOnesOwn(t *testing.T) {
 		"another CA":       {places.PKI{CARootsData: other, SubjectEmail: "me@example.com"}, false},
 		"with middle ones": {places.PKI{CARootsData: ca, CAIntermediatesData: ca, SubjectEmail: "me@example.com"}, true},
 	} {
-		a, err := ask(t, signatures.Question{
+		a, err := askProgram(t, signatures.Question{
 			Image: name + ":v1", Manifest: image,
-			Policy: encode(t, map[string]any{"default": []any{places.Requirement{Type: places.SigstoreSigned, PKI: &c.pki, SignedIdentity: places.Identity{Type: "matchRepoDigestOrExact"}}}}),
+			Policy: encodeJSON(t, map[string]any{"default": []any{places.Requirement{Type: places.SigstoreSigned, PKI: &c.pki, SignedIdentity: places.Identity{Type: "matchRepoDigestOrExact"}}}}),
 			Signatures: []signatures.Signature{{MIMEType: signatures.MediaType, Payload: payload, Annotations: map[string]string{
 				"dev.cosignproject.cosign/signature": signPayload(t, key, payload), "dev.sigstore.cosign/certificate": string(own),
 			}}},
@@ -371,11 +371,11 @@ func TestWhatCannotBeAskedHasNoAnswer(t *testing.T) {
 		"no name":           {Image: "", Policy: accept},
 		"tag and digest":    {Image: name + ":v1@" + digest.FromString("").String(), Policy: accept},
 	} {
-		if a, err := ask(t, q); err == nil {
+		if a, err := askProgram(t, q); err == nil {
 			t.Errorf("%s: %+v", what, a)
 		}
 	}
-	if a, err := ask(t, signatures.Question{Image: name + ":v1", Policy: accept}); err != nil || !a.Accepted {
+	if a, err := askProgram(t, signatures.Question{Image: name + ":v1", Policy: accept}); err != nil || !a.Accepted {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -392,7 +392,7 @@ func TestTheProgramAnswers(t *testing.T) {
 	missing := signatures.Program{Path: program + "x", Folder: ask.Folder}
 	requirement := places.Requirement{Type: places.SigstoreSigned, KeyData: publicPEM(t, newKey(t)), SignedIdentity: places.Identity{Type: "matchRepository"}}
 	a, err := ask.Ask(t.Context(), signatures.Question{
-		Image: name + ":v1", Manifest: []byte("{}"), Policy: encode(t, map[string]any{"default": []any{requirement}}),
+		Image: name + ":v1", Manifest: []byte("{}"), Policy: encodeJSON(t, map[string]any{"default": []any{requirement}}),
 	})
 	if err != nil || a.Accepted || !strings.Contains(a.Reason, "no signature exists") {
 		t.Errorf("%+v, %v", a, err)

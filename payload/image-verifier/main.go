@@ -31,13 +31,13 @@ func main() {
 		fmt.Println("image-verifier with containers/image " + version)
 		return
 	}
-	err := signatures.Serve(os.Stdin, os.Stdout, func(q signatures.Question) (signatures.Answer, error) {
+	err := signatures.AnswerQuestion(os.Stdin, os.Stdout, func(q signatures.Question) (signatures.Answer, error) {
 		dir, err := os.MkdirTemp(os.Args[1], signatures.FolderPrefix)
 		if err != nil {
 			return signatures.Answer{}, err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // it has nothing that is secret
-		return decide(context.Background(), dir, q)
+		return decideImage(context.Background(), dir, q)
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,8 +45,8 @@ func main() {
 	}
 }
 
-// decide answers a question, by way of an empty folder. An error means that there is no answer.
-func decide(ctx context.Context, dir string, q signatures.Question) (a signatures.Answer, err error) {
+// decideImage answers a question, by way of an empty folder. An error means that there is no answer.
+func decideImage(ctx context.Context, dir string, q signatures.Question) (a signatures.Answer, err error) {
 	policy, err := signature.NewPolicyFromBytes(q.Policy)
 	if err != nil {
 		return a, fmt.Errorf("reading the policy: %w", err)

@@ -60,7 +60,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-func encode(t *testing.T, v any) []byte {
+func encodeJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -72,7 +72,7 @@ func encode(t *testing.T, v any) []byte {
 // addManifest adds a manifest under its digest and tags, and returns the digest.
 func (s *store) addManifest(t *testing.T, repository string, manifest map[string]any, tags ...string) string {
 	t.Helper()
-	data := encode(t, manifest)
+	data := encodeJSON(t, manifest)
 	d := digest.FromBytes(data).String()
 	for _, reference := range append(tags, d) {
 		s.content[repository+"/manifests/"+reference] = data
@@ -112,7 +112,7 @@ type attached struct {
 // payloadOf is what a signature signs (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md).
 func payloadOf(t *testing.T, name, of string) []byte {
 	t.Helper()
-	return encode(t, map[string]any{
+	return encodeJSON(t, map[string]any{
 		"critical": map[string]any{
 			"identity": map[string]any{"docker-reference": name}, "image": map[string]any{"docker-manifest-digest": of},
 			"type": "cosign container image signature",

@@ -32,9 +32,9 @@ func TestTheProgramAnswersOnWindows(t *testing.T) {
 	key, image := newKey(t), []byte(`{"schemaVersion":2}`)
 	payload := payloadOf(t, name+":v1", digest.FromBytes(image).String())
 	for text, accepted := range map[string]bool{name + ":v1": true, name + ":v2": false} {
-		question := encode(t, signatures.Question{
+		question := encodeJSON(t, signatures.Question{
 			Schema: 1, Image: text, Manifest: image,
-			Policy: encode(t, map[string]any{"default": []any{places.Requirement{
+			Policy: encodeJSON(t, map[string]any{"default": []any{places.Requirement{
 				Type: places.SigstoreSigned, KeyData: publicPEM(t, key), SignedIdentity: places.Identity{Type: "matchRepoDigestOrExact"},
 			}}}),
 			Signatures: []signatures.Signature{{

@@ -10,9 +10,9 @@ import (
 	"wmco/gateway/places"
 )
 
-// Places returns the table with which a node decides where images come from, as registries.conf and policy.json of Linux nodes
+// GatewayTable returns the table with which a node decides where images come from, as registries.conf and policy.json of Linux nodes
 // (openshift/runtime-utils, EditRegistriesConfig; openshift/machine-config-operator, updatePolicyJSON). Inputs that Build refuses have none.
-func (in Inputs) Places() places.Table {
+func (in Inputs) GatewayTable() places.Table {
 	e := entries{}
 	var digests, tags []Set
 	for _, s := range in.Sets {
@@ -69,7 +69,7 @@ func onlyScopes(texts []string) (list []string) {
 	return list
 }
 
-// shownNames returns all names, without passwords: also with names alone that are no image's, other images than these are not allowed.
+// shownNames returns all names, without passwords. Names that no image can have stay: a list with only such names allows no image.
 func shownNames(texts []string) (list []string) {
 	for _, text := range texts {
 		list = append(list, ShownName(text))
@@ -151,7 +151,7 @@ func (b *builder) gatewayTable(files []HostsFile) places.Table {
 	if routed == nil {
 		return places.Table{}
 	}
-	t := b.in.Places()
+	t := b.in.GatewayTable()
 	t.Routed = routed
 	return t
 }

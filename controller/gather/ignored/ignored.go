@@ -75,8 +75,8 @@ func kindIn(group, version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
 }
 
-// always is for kinds of which each object asks.
-func always(unstructured.Unstructured, labels.Set) bool { return true }
+// anyObject is for kinds of which each object asks.
+func anyObject(unstructured.Unstructured, labels.Set) bool { return true }
 
 // isNotVerified is for policies that the image gateway of this mode does not apply.
 func isNotVerified(mode mirrors.Mode) func(unstructured.Unstructured, labels.Set) bool {
@@ -100,7 +100,7 @@ func Kinds(mode mirrors.Mode) []Kind {
 			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", ImagePolicyKind), Instead: noSignatures,
 			Fix: "set mirrors.mode: Exact in windows-machine-config; or " + verify, asks: isNotVerified(mode),
 		},
-		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noNamespace, Fix: clusterwide, asks: always},
+		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noNamespace, Fix: clusterwide, asks: anyObject},
 		{
 			Reason: reason.CRIOCredentialProviderConfigIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1alpha1", "CRIOCredentialProviderConfig"),
 			Instead: "kubelets on Windows nodes use no credential provider of CRI-O", Fix: "put the entries of their mirrors into the global pull secret, or give the Pods imagePullSecrets that have the credentials of the mirrors under the names of these registries",

@@ -32,7 +32,7 @@ type nodeMemory struct {
 	// signed are the bundles that the node was told of: the signed one in its annotation, and the one before it while
 	// the agent still reports it.
 	signed []published.Desired
-	// newest is the counter of the newest that its annotation has had. Outdated reports whether an earlier one was put back.
+	// newest is the counter of the newest that its annotation has had. Outdated reports whether the annotation is an earlier one.
 	newest   published.Counter
 	outdated bool
 	// watch is for how long the Node's state has lasted; it was observed last at observed, a time of the monotonic

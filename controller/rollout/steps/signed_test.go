@@ -120,7 +120,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 	refused := nodeThatSays(t, text, sent)
 	after, publish := refused.DeepCopy(), plan.Step{Node: "win-1", Action: plan.ActionPublish, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
 	if err := publish.EditNode(after, e.sourceOfStep(nodeStep{Step: publish, node: windowsnode.Decode(refused), wanted: &has})); err != nil || after.Annotations[published.DesiredAnnotation] == text {
-		t.Errorf("what the agent refuses is not signed anew because it says what is wanted: %v", err)
+		t.Errorf("what the agent refuses is not signed again, because its contents are the wanted ones: %v", err)
 	}
 	e.memory.ofNode("win-1").text = bundle.Of([]byte(text))
 	if n, _ := e.seen(t, nodeThatSays(t, text, sent), has, nil); n.Published != has.Bundle {
@@ -128,7 +128,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 	}
 }
 
-// TestAStepThatKeepsTheAnnotationHasNotWrittenIt: the agent may refuse it, and then it is signed anew.
+// TestAStepThatKeepsTheAnnotationHasNotWrittenIt: if the agent refuses it, the operator signs it again.
 func TestAStepThatKeepsTheAnnotationHasNotWrittenIt(t *testing.T) {
 	p := newPlane(t)
 	has := rendered(t, "has", bundle.ImpactRestart)

@@ -202,7 +202,7 @@ func (e *Executor) sourceOfStep(s nodeStep) plan.Source {
 	id := s.node.ID()
 	signed, err := e.Notary.OpenDesired(id, s.node.Annotations[published.DesiredAnnotation])
 	if err != nil || e.memory.ofNode(s.Node).outdated {
-		signed = published.Desired{} // it is not signed by this operator, or is signed anew even if it says the same
+		signed = published.Desired{} // not signed by this operator, or outdated: signed again even if the contents are the same
 	}
 	from := plan.Source{Signed: signed, Sign: func(d published.Desired) (string, error) {
 		d.PermitFor = 0

@@ -46,13 +46,13 @@ data: {config.yaml: "mirrors: {mode: Exact}"}
 `
 
 func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
+	if err := runDemo(context.Background(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "make:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out string) error {
+func runDemo(ctx context.Context, out string) error {
 	manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`)
 	d := digest.FromBytes(manifest).String()
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,18 +86,18 @@ func run(ctx context.Context, out string) error {
 	}
 	defer func() { _, _ = gateway.Process.Signal(os.Interrupt), gateway.Wait() }()
 	lines := bufio.NewScanner(log)
-	address := await(lines, `msg=started .*address=(\S+)`)
-	await(lines, `certificates were (made)`)
+	address := awaitLine(lines, `msg=started .*address=(\S+)`)
+	awaitLine(lines, `certificates were (made)`)
 	client, err := newClient(state)
 	if err != nil {
 		return err
 	}
-	pulled, err := ask(ctx, client, address, "team/app", d)
+	pulled, err := askManifest(ctx, client, address, "team/app", d)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nquay.io/team/app@%.14s...: %s, from %s\n", d, pulled, await(lines, `msg="passed on".* from=(\S+)`))
-	refused, err := ask(ctx, client, address, "someone/tool", "v1")
+	fmt.Printf("\nquay.io/team/app@%.14s...: %s, from %s\n", d, pulled, awaitLine(lines, `msg="passed on".* from=(\S+)`))
+	refused, err := askManifest(ctx, client, address, "someone/tool", "v1")
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func run(ctx context.Context, out string) error {
 	return nil
 }
 
-// await returns what a line of the log has.
-func await(lines *bufio.Scanner, pattern string) string {
+// awaitLine returns what a line of the log has.
+func awaitLine(lines *bufio.Scanner, pattern string) string {
 	for lines.Scan() {
 		if m := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); m != nil {
 			return m[1]
@@ -133,22 +133,22 @@ func newClient(state string) (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13}}}, nil
 }
 
-// ask asks for a manifest of quay.io as containerd does, and returns the status line.
-func ask(ctx context.Context, client *http.Client, address, repository, reference string) (string, error) {
+// askManifest asks for a manifest of quay.io as containerd does, and returns the status line.
+func askManifest(ctx context.Context, client *http.Client, address, repository, reference string) (string, error) {
 	var login struct{ Token string }
-	_, body, err := get(ctx, client, "https://"+address+"/token", "")
+	_, body, err := getBody(ctx, client, "https://"+address+"/token", "")
 	if err != nil {
 		return "", err
 	}
 	if err := json.Unmarshal(body, &login); err != nil {
 		return "", err
 	}
-	status, _, err := get(ctx, client, "https://"+address+"/v2/"+repository+"/manifests/"+reference+"?ns=quay.io", login.Token)
+	status, _, err := getBody(ctx, client, "https://"+address+"/v2/"+repository+"/manifests/"+reference+"?ns=quay.io", login.Token)
 	return status, err
 }
 
-// get returns the status line and the body of an answer.
-func get(ctx context.Context, client *http.Client, url, token string) (status string, body []byte, err error) {
+// getBody returns the status line and the body of an answer.
+func getBody(ctx context.Context, client *http.Client, url, token string) (status string, body []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", nil, err

@@ -300,7 +300,7 @@ func TestWorld(t *testing.T) {
 // TestStories plays what has broken a rule of a seed, and was corrected in the product.
 func TestStories(t *testing.T) {
 	for name, acts := range map[string][]string{
-		"etcd is restored, and nothing else changes: nodes refuse what they had, and it is signed anew": {"etcd restored", actRest},
+		"etcd is restored and nothing else changes: nodes refuse the earlier annotations, and the operator signs them again": {"etcd restored", actRest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options{nodes: 5, seed: 1, patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute}

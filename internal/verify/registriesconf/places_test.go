@@ -182,7 +182,7 @@ func TestPlacesRandomClusters(t *testing.T) {
 			met["wildcard source with a scope inside"]++
 			continue
 		}
-		encoded, err := in.Places().Encode()
+		encoded, err := in.GatewayTable().Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
