@@ -1,9 +1,12 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,16 +19,21 @@ import (
 	"wmco/gateway/signatures"
 )
 
-// readCounts reads the numbers as windows_exporter does (its collector textfile).
-func readCounts(t *testing.T, data []byte) map[string]float64 {
+// readFamilies reads the numbers as windows_exporter does (its collector textfile).
+func readFamilies(t *testing.T, data []byte) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(string(data)))
 	if err != nil {
 		t.Fatalf("%v: %s", err, data)
 	}
+	return families
+}
+
+func readCounts(t *testing.T, data []byte) map[string]float64 {
+	t.Helper()
 	numbers := map[string]float64{}
-	for name, f := range families {
+	for name, f := range readFamilies(t, data) {
 		if f.GetType() != dto.MetricType_COUNTER || f.GetHelp() == "" {
 			t.Errorf("%s: %v", name, f)
 		}
@@ -66,6 +74,32 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, readCounts(t, f.counts)); diff != "" {
 		t.Errorf("-want +got:\n%s\n%s", diff, f.counts)
+	}
+	checkRecorded(t, readFamilies(t, f.counts))
+}
+
+// recorded has the metrics with their labels. internal/verify/monitoring and internal/verify/prometheus hold the alerts to it.
+const recorded = "../internal/verify/monitoring/testdata/image_gateway.json"
+
+func checkRecorded(t *testing.T, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	var want map[string][]string
+	data, err := os.ReadFile(recorded)
+	if err == nil {
+		err = json.Unmarshal(data, &want)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for name, f := range families {
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			got[name] = append(got[name], l.GetName())
+		}
+		slices.Sort(got[name])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s is not what the gateway serves (-recorded +served):\n%s", recorded, diff)
 	}
 }
 

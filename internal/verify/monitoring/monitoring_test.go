@@ -148,8 +148,9 @@ func served(t *testing.T) map[string]bool {
 		"windows_cs_physical_memory_bytes": true,
 	}
 	// A metric has its labels here: internal/verify/prometheus holds the expressions to them.
-	var own map[string][]string
+	var own, gateway map[string][]string
 	read(t, "operator.json", &own)
+	read(t, "image_gateway.json", &gateway)
 	var exporter struct {
 		Version string
 		Metrics map[string][]string
@@ -158,7 +159,7 @@ func served(t *testing.T) map[string]bool {
 	if exporter.Version != payload.ExporterVersion {
 		t.Errorf("the metrics of windows_exporter are those of %s, and the payload has %s: list them again from its source", exporter.Version, payload.ExporterVersion)
 	}
-	for _, metrics := range []map[string][]string{own, exporter.Metrics} {
+	for _, metrics := range []map[string][]string{own, gateway, exporter.Metrics} {
 		for name := range metrics {
 			all[name] = true
 		}

@@ -40,8 +40,10 @@ func served(t *testing.T) schema {
 	decodeFile(t, "windows_exporter.json", &exporter)
 	var own schema
 	decodeFile(t, "operator.json", &own)
-	for _, metrics := range []schema{own, exporter.Metrics} {
-		if len(metrics) < 20 {
+	var gateway schema
+	decodeFile(t, "image_gateway.json", &gateway)
+	for _, metrics := range []schema{own, exporter.Metrics, gateway} {
+		if len(metrics) < 3 {
 			t.Fatalf("%d metrics", len(metrics))
 		}
 		for name, list := range metrics {
