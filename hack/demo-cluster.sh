@@ -24,7 +24,7 @@ told() {
 	local status=0
 	bin/wmco status >"$out/status" || status=$?
 	# It is wrapped for a terminal.
-	[ $status -eq 1 ] && tr -s ' \n' ' ' <"$out/status" | grep '^HostsJoined is False .*(LoginRefused): 192.0.2.15: .*; fix: ' >/dev/null
+	[ $status -eq 1 ] && tr -s ' \n' ' ' <"$out/status" | grep '^HostsJoined .*(LoginRefused): 192.0.2.15: .*; fix: ' >/dev/null
 }
 
 # In the output of status --watch, after a change: all four have what is published.
