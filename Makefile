@@ -148,8 +148,6 @@ test-world: setup $(TESTRUN) ## days of a fleet in virtual time, and faults of t
 .PHONY: test-wine
 test-wine: setup $(TESTRUN) wine-if-possible payload-if-possible testenv-if-possible ## the Windows programs under Wine (root)
 	@$(STEP) "testing under Wine" hack/go-test wine -- -p 1 -timeout=$(TEST_TIMEOUT) $(WINE_TESTS)
-	@$(STEP) "testing image-verifier under Wine" env GOFLAGS='$(IMAGE_TAGS) $(GOFLAGS)' hack/go-test wine-verifier -dir payload/image-verifier -- \
-		-count=1 -timeout=$(TEST_TIMEOUT) -run '^TestTheProgramAnswersOnWindows$$' ./...
 
 .PHONY: times
 times: ## docs/test-times.md: how long the steps and packages of the last make took

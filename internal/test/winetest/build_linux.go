@@ -24,6 +24,9 @@ func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
 	runGo(t, dir, pkg, "build", "-o", p.Path(windows))
 }
 
+// pureGo is a tag without which go.podman.io/image needs C. No other package has it.
+const pureGo = "containers_image_openpgp"
+
 // Program returns a program of the module in dir, built for Windows. The linker sets the variables, such as
 // main.name=value.
 func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
@@ -34,7 +37,7 @@ func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 	for _, v := range variables {
 		flags += " -X " + v
 	}
-	runGo(t, dir, pkg, "build", "-trimpath", "-ldflags="+flags, "-o", exe)
+	runGo(t, dir, pkg, "build", "-trimpath", "-tags="+pureGo, "-ldflags="+flags, "-o", exe)
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		t.Fatal(err)

@@ -185,24 +185,31 @@ func (p *puller) operator(t *testing.T) {
 	})
 }
 
-// rendered returns the bundle of the node as an archive, rendered from the cluster and the facts of the host as `wmco apply` does.
+// rendered returns the bundle of the node as an archive, rendered from the cluster.
 func (p *puller) rendered(t *testing.T) []byte {
 	t.Helper()
-	r := p.wmco(t, nil, "facts")
-	facts, err := bundle.DecodeFacts(strings.NewReader(r.Stdout))
-	if err != nil || r.ExitCode != 0 {
-		t.Fatalf("the facts of the host: %v, %+v", err, r)
-	}
 	signs := signing.Keys{Live: p.Client, Client: p.Client, Namespace: gather.OperatorNamespace, Now: time.Now}
 	public, err := signs.ReadPublicKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts, err := desired.ReadHosts(t.Context(), desired.Source{
+	return p.archiveOf(t, p.payload, desired.Source{
 		SigningKeys: public,
-		Objects:     objects.NewClusterReader(p.Client), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true, Facts: facts},
+		Objects:     objects.NewClusterReader(p.Client), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
 		Set: p.set, Key: bundle.Key("a key of the user that the operator does not have"),
 	})
+}
+
+// archiveOf returns the bundle of the node as an archive with all contents, rendered for the facts of the host as `wmco apply` does.
+func (m machine) archiveOf(t *testing.T, executables string, source desired.Source) []byte {
+	t.Helper()
+	r := m.wmco(t, nil, "facts")
+	facts, err := bundle.DecodeFacts(strings.NewReader(r.Stdout))
+	if err != nil || r.ExitCode != 0 {
+		t.Fatalf("the facts of the host: %v, %+v", err, r)
+	}
+	source.Gather.Facts = facts
+	hosts, err := desired.ReadHosts(t.Context(), source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +221,7 @@ func (p *puller) rendered(t *testing.T) []byte {
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v, %+v", err, findings)
 	}
-	contents, err := desired.PayloadContents(p.payload)
+	contents, err := desired.PayloadContents(executables)
 	if err != nil {
 		t.Fatal(err)
 	}
