@@ -197,6 +197,7 @@ func TestExactPulls(t *testing.T) {
 		{name: "a blocked part, inside", in: scoped(inputs(), nil, []string{"source.test/app"}, nil), fails: true},
 		{name: "a blocked part, outside", in: scoped(inputs(), nil, []string{"source.test/app"}, nil), image: "source.test/library/img", label: "hub", contacted: "source.test", served: "source.test"},
 		{name: "a blocked wildcard", in: scoped(inputs(), nil, []string{"*.test"}, nil), fails: true},
+		{name: "a blocked registry with mirrors", in: scoped(mapped("", "source.test/app", "one.test/org/app"), nil, []string{"source.test"}, nil), fails: true},
 		{name: "a wildcard source", in: mapped(never, "*.test", "docker.io/library"), image: "two.test:5000/img", contacted: "registry-1.docker.io", fails: true},
 		{name: "an allowed part, inside", in: scoped(inputs(), nil, nil, []string{"source.test/app"}), contacted: "source.test", served: "source.test"},
 		{name: "an allowed part, outside", in: scoped(inputs(), nil, nil, []string{"source.test/library"}), fails: true},
