@@ -238,10 +238,13 @@ func (e *entries) inheritMirrors(source string) {
 	}
 }
 
-// isNested reports whether a scope is inside another one, or is that one.
+// isNested reports whether a scope is inside another one, or is that one, as OpenShift decides it: an image of a part with a tag is inside no wildcard
+// (github.com/openshift/runtime-utils, pkg/registries, ScopeIsNestedInsideScope).
 func isNested(scope, outer string) bool {
-	if strings.HasPrefix(scope, "*.") {
-		return scope == outer || strings.HasPrefix(outer, "*.") && strings.HasSuffix(scope, outer[1:])
+	host, _, hasColon := strings.Cut(scope, ":")
+	if !hasColon {
+		host, _, _ = strings.Cut(scope, "/")
 	}
-	return places.Covers(outer, scope)
+	suffix, isWildcard := strings.CutPrefix(outer, "*")
+	return scope == outer || strings.HasPrefix(scope, outer+"/") || isWildcard && strings.HasSuffix(host, suffix) && !strings.Contains(host, "/")
 }
