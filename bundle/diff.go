@@ -113,12 +113,12 @@ type name struct{ group, kind, namespace, name string }
 
 func (r Ref) name() name { return name{r.Group, r.Kind, r.Namespace, r.Name} }
 
-// objectDigests returns the digests of all objects that a bundle comes from.
+// objectDigests returns the digests of all objects that a bundle comes from. A reference without one says nothing about its object.
 func (p Provenance) objectDigests() map[name]Digest {
 	all := map[name]Digest{}
 	for _, refs := range p {
 		for _, r := range refs {
-			all[r.name()] = r.Digest
+			all[r.name()] = max(all[r.name()], r.Digest)
 		}
 	}
 	return all

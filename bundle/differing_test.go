@@ -27,3 +27,21 @@ func TestDiffering(t *testing.T) {
 		t.Errorf("a bundle differs from itself: %v", got)
 	}
 }
+
+// TestAReferenceWithoutADigest does not hide which object has changed.
+func TestAReferenceWithoutADigest(t *testing.T) {
+	settings, operator := Ref{Kind: "ConfigMap", Name: "settings"}, Ref{Kind: "Deployment", Name: "operator", Digest: Of([]byte("c"))}
+	side := func(text string) Bundle {
+		known := settings
+		known.Digest = Of([]byte(text))
+		b := Bundle{Cluster: Layer{Variables: []Variable{{Name: "A", Value: text}}}, Provenance: Provenance{KindVariable.ID("A"): {known, operator}}}
+		for i := range 20 {
+			b.Provenance[KindFile.ID(`C:\`+string(rune('a'+i)))] = []Ref{settings}
+		}
+		return b
+	}
+	changes := Diff(side("a"), side("b"))
+	if len(changes) != 1 || len(changes[0].Causes) != 1 || changes[0].Causes[0].Name != settings.Name {
+		t.Errorf("%+v", changes)
+	}
+}
