@@ -58,7 +58,7 @@ func (o *Observer) enterNode(before seen, n corev1.Node) {
 	if isMoved(before.node, n) {
 		o.moves++
 	}
-	is := seen{standing: standingOf(n, o.excused[n.Name]), node: n}
+	is := seen{standing: standingOf(n, o.excused[n.Name], o.foreign[n.Annotations[published.DesiredAnnotation]]), node: n}
 	if is.gone {
 		is.goneSince = before.goneSince
 		if before.goneSince.IsZero() {

@@ -77,8 +77,8 @@ type standing struct {
 }
 
 // standingOf returns that of a node. One that is excused is kept from being Ready by the test itself, and does not
-// restart.
-func standingOf(n corev1.Node, excused bool) standing {
+// restart. One whose annotation is foreign was told nothing by the operator: its agent refuses that.
+func standingOf(n corev1.Node, excused, foreign bool) standing {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	known := err == nil && unread == nil
@@ -86,7 +86,7 @@ func standingOf(n corev1.Node, excused bool) standing {
 	retry := n.Annotations[published.RetryAnnotation]
 	// A person has it tried again, beside the rollout: the operator notes that, and when.
 	asked := retry != "" && (bundle.Of([]byte(retry)) != state.Turn.Retry || state.Turn.Permitted.After(state.Turn.Begun))
-	open := known && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
+	open := known && !foreign && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
 	s := standing{
 		cordoned:   IsCordonedByUs(n),
 		held:       IsHeld(n) || open && isDrastic(d),

@@ -62,6 +62,8 @@ type Observer struct {
 	// administrator's change of a node.
 	excused   map[string]bool
 	protected map[string]func(corev1.Node) string
+	// foreign are annotations of published bundles that the operator has not written where they are.
+	foreign map[string]bool
 	// held are the resource versions between which each node was held; the last span may be open.
 	held map[string][]span
 	// evictions are those that were not checked yet, evicted all pods that were.
@@ -97,7 +99,7 @@ type eviction struct {
 func New(now func() time.Time, noticed time.Duration) *Observer {
 	return &Observer{
 		now: now, noticed: noticed, nodes: map[string]seen{}, excused: map[string]bool{}, protected: map[string]func(corev1.Node) string{},
-		held: map[string][]span{}, evictions: map[string]eviction{}, evicted: map[string]bool{}, told: map[string]map[bundle.Digest]bool{},
+		foreign: map[string]bool{}, held: map[string][]span{}, evictions: map[string]eviction{}, evicted: map[string]bool{}, told: map[string]map[bundle.Digest]bool{},
 	}
 }
 
@@ -156,6 +158,13 @@ func (o *Observer) Excuse(node string, is bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.excused[node] = is
+}
+
+// NoteForeign notes that somebody else than the operator gives a Node this annotation of a published bundle.
+func (o *Observer) NoteForeign(annotation string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.foreign[annotation] = true
 }
 
 // Protect has an administrator's change of a node checked with every event: wrong returns the problem.

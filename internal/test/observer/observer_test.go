@@ -184,6 +184,12 @@ func TestRules(t *testing.T) {
 			s.change("a", s.restart)
 			s.change("b", s.restart)
 		}, ""},
+		{"what somebody else than the operator told a node permits nothing", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.change("a", s.restart)
+			s.NoteForeign(s.nodes["a"].Annotations[published.DesiredAnnotation])
+			s.change("b", s.restart)
+		}, ""},
 		{"what an administrator did is undone", func(s *scene) {
 			s.Protect("a", func(n corev1.Node) string {
 				return map[bool]string{false: "the cordon is not there"}[n.Spec.Unschedulable]

@@ -185,6 +185,7 @@ const windowLasts = 2 * time.Hour
 
 // openWindow has a maintenance window that opens later, and changes that wait for it. Some do not begin before it closes.
 func (w *world) openWindow(t *testing.T) {
+	w.calm(t)
 	w.rest(t)
 	opens := time.Now().UTC().Truncate(time.Minute).Add(time.Duration(60+w.random.IntN(180)) * time.Minute)
 	w.settings.opens = opens

@@ -166,6 +166,7 @@ func (w *world) tellNode(t testing.TB, m *machine, text string) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{published.DesiredAnnotation: text}}})
 	must(t, err)
+	w.observer.NoteForeign(text)
 	w.edit(t, m.name, string(patch))
 }
 
