@@ -53,7 +53,7 @@ also with --dry-run.` +
 			cli.ExitHelp(
 				"0  every host has its desired state",
 				"2  invalid usage, inputs with errors, or a plan that a host refuses, for example above --max-impact; that host was not changed",
-				"3  the cluster or a host cannot be reached, or refuses the login",
+				"3  the cluster, a host or the registry of --payload cannot be reached, or refuses the login",
 				"4  a host is only partly changed, needs a reboot, or its result is unknown: run the command again (after the reboot)",
 				"5  a host was rolled back", "130  interrupted",
 			) +

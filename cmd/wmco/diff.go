@@ -51,7 +51,7 @@ adoption if the operator has examined the host.` +
 			cli.ExitHelp(
 				"0  nothing differs", "1  something differs",
 				"2  invalid usage, inputs with errors, or new findings at or above --fail-on",
-				"3  the cluster or a host cannot be reached, or a host has no node agent",
+				"3  the cluster, a host or the registry of --payload cannot be reached, or a host has no node agent",
 				"4  the agent's records on a host cannot be read, or a file is locked: run the command again", "130  interrupted",
 			),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster

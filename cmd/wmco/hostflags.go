@@ -55,7 +55,7 @@ func needsHosts() cli.Need {
 func needsProgram() cli.Need {
 	return cli.Need{
 		Flags: []string{"node-program", "payload"},
-		Text:  "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR",
+		Text:  "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR or oci:IMAGE",
 	}
 }
 

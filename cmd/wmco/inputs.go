@@ -43,7 +43,7 @@ func (f *inputFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.facts, "facts", "", "file with the facts of hosts, as 'wmco-node facts' prints them (- for stdin)")
 	flags.StringVar(
 		&f.payload, "payload", "",
-		"folder written by 'make payload'; its executables are verified and become part of the bundles",
+		"folder written by 'make payload', or oci:IMAGE for the executables of an operator image; they are verified and become part of the bundles",
 	)
 	flags.StringVar(&f.node, "node", "", "only the Windows node with this name")
 	flags.StringVar(&f.instance, "instance", "", "only the Windows host with this address, whether or not it is a node")

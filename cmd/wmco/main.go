@@ -57,6 +57,7 @@ prepare hosts and Machines. wmco computes the files, services and settings of ea
 Preview commands change nothing.
 
 Results go to stdout, progress and warnings to stderr. -o json prints the result for programs.`,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fetchPayload(cmd, a) },
 	}
 	cli.AddVersion(root, versionLine(a))
 	root.SetIn(a.stdin)

@@ -32,7 +32,7 @@ as when they join.` +
 			cli.ExitHelp(
 				"0  no finding of severity error", "1  a host has a finding of severity error",
 				"2  invalid usage, or inputs that cannot be read",
-				"3  the cluster or a host cannot be reached, or refuses the login",
+				"3  the cluster, a host or the registry of --payload cannot be reached, or refuses the login",
 				"4  a host gives no answer that can be read", "130  interrupted",
 			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
@@ -43,7 +43,7 @@ as when they join.` +
 	f.clusterFlags.addFlags(cmd)
 	cmd.Flags().StringVar(
 		&f.payload, "payload", "",
-		"folder with the Windows executables, of which the node agent is copied to the hosts",
+		"folder with the Windows executables, or oci:IMAGE for those of an operator image; the node agent is copied to the hosts",
 	)
 	f.hostFlags.addFlags(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)

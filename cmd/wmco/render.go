@@ -41,7 +41,7 @@ MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, finding
 per node or address. Secrets are masked.` +
 			cli.ExitHelp(
 				"0  done", "2  invalid usage, or inputs with errors; nothing was written",
-				"3  the cluster cannot be reached", "130  interrupted",
+				"3  the cluster or the registry of --payload cannot be reached", "130  interrupted",
 			),
 		Example: `  wmco render --from must-gather.local.123 --all --out nodes
   wmco render --from cluster --node winworker-x7k2p

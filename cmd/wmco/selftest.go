@@ -24,7 +24,7 @@ services of its own, and removes them afterwards. The agent's program stays on t
 -o json, the results contain neither names nor addresses of hosts, so you can send them to others.` +
 			cli.ExitHelp(
 				"0  every test passed or was skipped", "1  a test failed",
-				"2  invalid usage, or a host is a node", "3  a host cannot be reached, or refuses the login",
+				"2  invalid usage, or a host is a node", "3  a host or the registry of --payload cannot be reached, or refuses the login",
 				"4  a host cannot be prepared, or something is left on it", "130  interrupted",
 			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
@@ -36,7 +36,7 @@ services of its own, and removes them afterwards. The agent's program stays on t
 	f.addFlags(cmd)
 	cmd.Flags().StringVar(
 		&payload, "payload", "",
-		"folder with the Windows executables, of which the node agent is copied to the hosts",
+		"folder with the Windows executables, or oci:IMAGE for those of an operator image; the node agent is copied to the hosts",
 	)
 	cmd.Flags().BoolVar(&options.OnNode, "on-node", false, "test hosts that are nodes of a cluster")
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)

@@ -40,7 +40,7 @@ within 30 days. --image shows for an image where Windows nodes pull it for a Pod
 are sent there.` +
 			cli.ExitHelp(
 				"0  no findings at or above --fail-on (default: error)", "2  invalid usage, or findings at or above --fail-on",
-				"3  the cluster cannot be reached", "130  interrupted",
+				"3  the cluster or the registry of --payload cannot be reached", "130  interrupted",
 			),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return validate(cmd.Context(), a, validation{inputs, folder, images, f, limit})

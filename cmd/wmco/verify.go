@@ -27,7 +27,7 @@ bundle. A note lists what wmco apply would refuse.` +
 			cli.ExitHelp(
 				"0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy",
 				"2  invalid usage, or inputs with errors",
-				"3  the cluster or a host cannot be reached, refuses the login, or has no node agent",
+				"3  the cluster, a host or the registry of --payload cannot be reached, refuses the login, or has no node agent",
 				"4  the agent's records on a host cannot be read, or a file is locked: run the command again", "130  interrupted",
 			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",

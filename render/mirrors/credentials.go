@@ -63,6 +63,14 @@ func (in Inputs) parseCredentials() ([]credential, bundle.Findings) {
 	return list, findings
 }
 
+// CredentialsFor returns those of an image in a file of credentials, as base64 of user:password; zero for none. Of several entries that cover the name, the
+// longest one counts (github.com/containers/container-libs, containers-auth.json.5.md).
+func CredentialsFor(file bundle.Secret, name string) bundle.Secret {
+	list, _ := Inputs{PullSecret: file}.parseCredentials()
+	host, path, _ := strings.Cut(name, "/")
+	return bundle.NewSecret(strings.TrimPrefix(headerFor(list, scope{host: host, path: path}).header.Reveal(), "Basic "))
+}
+
 // compareKeys orders keys with a scheme after the others: of two keys for one place, the plain one counts, as in
 // containers/image (pkg/docker/config).
 func compareKeys(x, y string) int {

@@ -3,7 +3,6 @@ package release
 import (
 	"debug/buildinfo"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"wmco/payload"
+	"wmco/payload/fetch"
 	"wmco/payload/store"
 )
 
@@ -25,7 +24,7 @@ import (
 const (
 	Operator   = "/usr/bin/wmco"
 	Gather     = "/usr/bin/gather"
-	PayloadDir = "/payload"
+	PayloadDir = "/" + fetch.Folder
 	BillsDir   = "/sbom"
 	// user is no user of any distribution. OpenShift runs the image with one of the namespace's own, in group 0.
 	user = "65532:65532"
@@ -175,9 +174,9 @@ func (i Image) one(p Program, executables []madeLayer) (v1.Image, error) {
 	}
 	created := v1.Time{Time: i.Labels.Created.UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	for _, a := range slices.Concat([]madeLayer{{base, "accounts, /tmp, license"}}, executables, []madeLayer{{programs, "operator, must-gather"}}) {
+	for _, a := range slices.Concat([]madeLayer{{base, "accounts, /tmp, license", nil}}, executables, []madeLayer{{programs, "operator, must-gather", nil}}) {
 		if image, err = mutate.Append(image, mutate.Addendum{
-			Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by},
+			Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by}, Annotations: a.annotations,
 		}); err != nil {
 			return nil, err
 		}
@@ -212,46 +211,34 @@ func (i Image) base() []file {
 
 // madeLayer is a layer, and what it is for in the history of the image.
 type madeLayer struct {
-	layer v1.Layer
-	by    string
+	layer       v1.Layer
+	by          string
+	annotations map[string]string
 }
 
-// executables returns a layer for each minor version of Kubernetes, one for what all nodes get, and one with the list
-// of all. Their files are of no time: an executable that has not changed is in the layer that a registry and a node of
-// the cluster have from the release before.
+// executables returns a layer for each executable with its bill of materials, and one for the list: nodes fetch what they need, and the next release has the
+// same layers for what it does not change.
 func (i Image) executables(opened *store.Store) ([]madeLayer, error) {
-	byKubernetes := map[string][]file{}
-	for _, e := range opened.Entries() {
-		minor := payload.Find(e.Name).Kubernetes
-		byKubernetes[minor] = append(byKubernetes[minor], file{
-			name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File()),
-		})
-		if bill := filepath.Join(i.Bills, billOf(e.Name)); exists(bill) {
-			byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
-		}
-	}
-	byKubernetes[listOnly] = []file{{name: inImage(PayloadDir, store.ListFile), mode: modeFile, from: filepath.Join(i.Payload, store.ListFile)}}
 	var all []madeLayer
-	for _, minor := range slices.Sorted(maps.Keys(byKubernetes)) {
-		made, err := layer(byKubernetes[minor], time.Unix(0, 0).UTC(), compressed)
-		if err != nil {
+	add := func(file string, files []file) error {
+		made, err := layer(files, time.Unix(0, 0).UTC(), compressed)
+		all = append(all, madeLayer{made, file + " for Windows nodes", map[string]string{fetch.LayerAnnotation: file}})
+		return err
+	}
+	inFolder := func(name string) file {
+		return file{name: inImage(PayloadDir, name), mode: modeFile, from: filepath.Join(i.Payload, name)}
+	}
+	for _, e := range opened.Entries() {
+		files := []file{inFolder(e.File())}
+		if bill := filepath.Join(i.Bills, billOf(e.Name)); exists(bill) {
+			files = append(files, file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
+		}
+		if err := add(e.File(), files); err != nil {
 			return nil, err
 		}
-		by := "executables for Windows nodes"
-		switch minor {
-		case "":
-		case listOnly:
-			by = "list of the executables"
-		default:
-			by += " with Kubernetes " + minor
-		}
-		all = append(all, madeLayer{made, by})
 	}
-	return all, nil
+	return all, add(store.ListFile, []file{inFolder(store.ListFile)})
 }
-
-// listOnly stands for the list where minor versions do, and comes last.
-const listOnly = "list"
 
 // shellNames are the names of tools/shell.
 func shellNames() []string { return []string{"sh", "sleep", "sync", "tar"} }

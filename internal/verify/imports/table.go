@@ -105,6 +105,11 @@ var programRules = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
+		pkg:     "payload/fetch",
+		imports: []string{"payload/store", "bundle", "gateway/places", "gateway/registry"},
+		never:   join(cluster, remote),
+	},
+	{
 		pkg:   "templates",
 		never: join(cluster, remote),
 	},
