@@ -24,7 +24,7 @@ func TestTheTestsOfTheSecurityPageExist(t *testing.T) {
 	}
 }
 
-// checkTestsOfTables fails for each test in the last column of a table that does not exist, and returns how many there are.
+// checkTestsOfTables fails for each test of a line, in a table of its last column, that does not exist, and returns how many there are.
 func checkTestsOfTables(t *testing.T, text string) int {
 	t.Helper()
 	count := 0
