@@ -17,6 +17,9 @@ type Entry struct {
 	Meaning, Fix string
 }
 
+// fixInFinding is for findings that name the object, the command or the values of their fix.
+const fixInFinding = "Apply the fix of the finding."
+
 // Severities, as the documentation prints them.
 const (
 	isError        = "error"
@@ -30,8 +33,8 @@ const (
 // operator, which holds it, has it as a warning.
 func (e Entry) IsAcceptable() bool { return e.Severity != isError && e.Reason != NodeImageUnreachable }
 
-// NeedsAction reports whether the user has to do something.
-func (e Entry) NeedsAction() bool { return e.Fix != fixNothing }
+// HasFix reports whether Fix is more than that nothing is to be done, or that the finding has the fix.
+func (e Entry) HasFix() bool { return e.Fix != fixNothing && e.Fix != "None." && e.Fix != fixInFinding }
 
 // Area is a group of reasons.
 type Area struct {
@@ -71,7 +74,16 @@ func IsReportedByAll(reason string) bool {
 	})
 }
 
-// Status returns the entries of reasons in a status: of hosts that are not nodes, of nodes, of conditions.
+// StatusAreas returns the reasons in a status: of hosts that are not nodes, of nodes, of conditions.
+func StatusAreas() []Area {
+	return []Area{
+		{"Hosts that join or are removed", hostStatus()},
+		{"Nodes and rollouts", nodeStatus()},
+		{"Conditions", conditionReasons()},
+	}
+}
+
+// Status returns the entries of StatusAreas.
 func Status() []Entry { return slices.Concat(hostStatus(), nodeStatus(), conditionReasons()) }
 
 // All returns the entries of all reasons: those of findings, of a status, of Events. A reason can be in several places.

@@ -3,62 +3,58 @@ package pages
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"wmco/bundle/reason"
 )
 
-// reasonsPage is reasons.md: an index of the findings by area, and a heading for each reason, to which Events, conditions and `wmco explain` of a release link.
+// reasonsPage is reasons.md: a heading for each reason, to which Events, conditions and `wmco explain` of a release link, by area.
 func reasonsPage() string {
-	all := reason.All()
-	slices.SortStableFunc(all, func(a, b reason.Entry) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Reason), strings.ToLower(b.Reason)), strings.Compare(a.Severity, b.Severity))
-	})
+	entries := map[string][]reason.Entry{} // a finding and a condition can have one reason
+	for _, e := range reason.All() {
+		entries[e.Reason] = append(entries[e.Reason], e)
+	}
 	var out strings.Builder
 	out.WriteString(`# Reasons
 
-Reasons of findings, of hosts, nodes and conditions in the [status](status.md), and of Events. ` + "`wmco explain REASON`" + ` prints the same. A reason without a fix needs no action.
-Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `).
+Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `). ` + "`wmco explain REASON`" + ` prints the same. A reason without a fix needs no action, or the finding has the whole fix.
 
-## Findings
-
-` + "`wmco validate`" + ` prints the findings of the inputs; ` + "`-o json`" + ` is for programs, which may branch on the reason. You can [accept](held-changes.md#accepted-findings) warnings and infos.
+` + "`wmco validate`" + ` prints the findings of the inputs; programs may branch on the reason (` + "`-o json`" + `). You can [accept](held-changes.md#accepted-findings) warnings and infos.
 
 * **error**: the inputs are refused. Nothing is written, and nodes keep their published bundles.
 * **warning**: the inputs are applied, but not exactly as written.
 * **info**: nothing is wrong.
+
+The others are reasons of hosts, nodes and conditions in the [status](status.md), and of Events.
 `)
-	out.WriteString(indexFindings())
-	for i, e := range all {
-		if i == 0 || all[i-1].Reason != e.Reason { // a finding and a condition can have one reason
-			fmt.Fprintf(&out, "\n## %s\n", e.Reason)
-		}
-		out.WriteString("\n")
-		if e.Severity != "" {
-			fmt.Fprintf(&out, "**%s%s.** ", strings.ToUpper(e.Severity[:1]), e.Severity[1:])
-		}
-		fmt.Fprintf(&out, "%s\n", e.Meaning)
-		if e.NeedsAction() {
-			fmt.Fprintf(&out, "\nFix: %s\n", e.Fix)
+	for _, area := range slices.Concat(reason.Areas(), reason.StatusAreas(), []reason.Area{{Title: "Events", Entries: reason.Events()}}) {
+		fmt.Fprintf(&out, "\n## %s\n", area.Title)
+		for _, e := range slices.SortedFunc(slices.Values(area.Entries), func(a, b reason.Entry) int { return cmp.Compare(a.Reason, b.Reason) }) {
+			writeReason(&out, entries[e.Reason])
+			delete(entries, e.Reason)
 		}
 	}
 	return out.String()
 }
 
-// indexFindings lists the reasons of findings by area and severity, with links to their headings.
-func indexFindings() string {
-	var out strings.Builder
-	for _, area := range reason.Areas() {
-		links := map[string][]string{}
-		for _, e := range area.Entries {
-			links[e.Severity] = append(links[e.Severity], fmt.Sprintf("[`%s`](#%s)", e.Reason, strings.ToLower(e.Reason)))
+// writeReason writes the heading of a reason and what it means in each place; nothing without entries.
+func writeReason(out *strings.Builder, entries []reason.Entry) {
+	for i, e := range entries {
+		if i == 0 {
+			fmt.Fprintf(out, "\n### %s\n", e.Reason)
 		}
-		fmt.Fprintf(&out, "\n### %s\n\n", area.Title)
-		for _, severity := range slices.Sorted(maps.Keys(links)) {
-			fmt.Fprintf(&out, "* %s: %s\n", severity, strings.Join(slices.Sorted(slices.Values(links[severity])), ", "))
+		out.WriteString("\n")
+		meaning, isOperators := strings.CutSuffix(e.Meaning, " Only the operator reports this.")
+		switch {
+		case isOperators:
+			fmt.Fprintf(out, "**%s%s, operator only.** ", strings.ToUpper(e.Severity[:1]), e.Severity[1:])
+		case e.Severity != "":
+			fmt.Fprintf(out, "**%s%s.** ", strings.ToUpper(e.Severity[:1]), e.Severity[1:])
+		}
+		fmt.Fprintf(out, "%s\n", meaning)
+		if e.HasFix() {
+			fmt.Fprintf(out, "\nFix: %s\n", e.Fix)
 		}
 	}
-	return out.String()
 }

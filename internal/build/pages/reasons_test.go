@@ -18,7 +18,7 @@ import (
 // TestEachReasonOfAnEventHasAHeading, once, in the page that warnings link to.
 func TestEachReasonOfAnEventHasAHeading(t *testing.T) {
 	headings := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(reasonsPage(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(reasonsPage(), -1) {
 		headings[strings.ToLower(m[1])]++
 	}
 	for heading, n := range headings {
