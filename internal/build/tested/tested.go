@@ -63,7 +63,7 @@ func runs() []run {
 		{"OLM", "installs, upgrades and removes the operator, and takes over from the existing one", "`make test-olm`", "27 November 2026", "passed"},
 		{"kubelet, kube-proxy, containerd 2.4.2 and 1.7, CNI", "their own code reads the rendered files", "`make test-modules`, in each CI run", days, "passed"},
 		{"kubelets of 1.31 and 1.36", "their own validation, 13,000 settings", "`make minors`", "28 November 2026", "passed; 1.32 to 1.35 and 1.37 were not compared"},
-		{"Wine 10", "`wmco-node.exe` as a service, its Windows APIs, the clauses below", "`make test-wine`, in CI where its code changes", days, "76 passed, 4 skipped"},
+		{"Wine 10", "`wmco-node.exe` as a service, its Windows APIs, the self-test", "`make test-wine`, in CI where its code changes", days, "76 passed, 4 skipped"},
 		{"the Windows executables", "built from source, the versions of [payload.md](payload.md)", "`make payload payload-check`", days, "built: all but the credential providers of Azure and Google Cloud, which were built alone; the second build was not compared"},
 		{"1,000 and 5,000 simulated nodes", "a change on all of them", "`TestScale`", "29 and 27 November 2026", "[scale.md](scale.md)"},
 	}
@@ -86,25 +86,15 @@ send a result.
 	for _, r := range results {
 		day, _, _ := strings.Cut(r.Started, "T")
 		counts := fmt.Sprintf("%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
-		out.WriteString(tableRow(run{"Windows " + r.System.OSBuild + ", " + r.System.Edition, "the clauses below", selfTest, day, counts}))
+		out.WriteString(tableRow(run{"Windows " + r.System.OSBuild + ", " + r.System.Edition, "the self-test", selfTest, day, counts}))
 	}
 	if len(results) == 0 {
-		out.WriteString(tableRow(run{windows, "the clauses below, preflight, a node with a stand-in API server", selfTest, "never", "not run"}))
+		out.WriteString(tableRow(run{windows, "the self-test, preflight, a node with a stand-in API server", selfTest, "never", "not run"}))
 	}
 	for _, r := range runs() {
 		out.WriteString(tableRow(r))
 	}
-	out.WriteString(`
-## Clauses
-
-What the node agent relies on, as ` + "`wmco-node selftest`" + ` tests it. The simulated hosts pass all clauses but three about a shutdown.
-
-`)
 	writeClauses(&out)
-	out.WriteString("\nWine 10 passes all clauses without a number. The others do not run there:\n\n| | why, and the test in its place |\n|---|---|\n")
-	for i, why := range reasonsOnWine() {
-		fmt.Fprintf(&out, "| %d | %s |\n", i+1, why)
-	}
 	for _, r := range results {
 		fmt.Fprintf(&out, "\n### Not passed on %s\n\n| clause | result |\n|---|---|\n", r.System.OSBuild)
 		eachClause(func(name, clause string) {
@@ -133,19 +123,30 @@ func reasonsOnWine() []string {
 	return reasons
 }
 
-// writeClauses writes a paragraph for each part of the contract. A number is the reason for which a clause is skipped under Wine.
+// writeClauses writes what the contract is about, and the clauses that are skipped under Wine, by reason.
 func writeClauses(out *strings.Builder) {
-	reasons := reasonsOnWine()
+	var parts []string
+	clauses := 0
 	for _, part := range selftest.Parts() {
+		parts = append(parts, part.Name)
+		clauses += len(part.Clauses)
+	}
+	fmt.Fprintf(out, `
+## Clauses
+
+What the node agent relies on: %d clauses, of %s. `+"`wmco selftest`"+` tests and prints them. The simulated hosts pass all but three about a shutdown, Wine 10 all but these:
+
+| not under Wine | why, and the test in its place |
+|---|---|
+`, clauses, strings.Join(parts, ", "))
+	for _, why := range reasonsOnWine() {
 		var names []string
-		for _, c := range part.Clauses {
-			name := c.Name
-			if i := slices.Index(reasons, onWine(name)); i >= 0 {
-				name += fmt.Sprintf(" [%d]", i+1)
+		eachClause(func(_, clause string) {
+			if onWine(clause) == why {
+				names = append(names, strings.ReplaceAll(clause, "|", `\|`))
 			}
-			names = append(names, name)
-		}
-		fmt.Fprintf(out, "* **%s**: %s.\n", part.Name, strings.Join(names, "; "))
+		})
+		fmt.Fprintf(out, "| %s | %s |\n", strings.Join(names, "; "), why)
 	}
 }
 
