@@ -90,8 +90,7 @@ func annotationVerbs() []verb {
 			name: "confirm", short: "Confirm a change that waits for your confirmation",
 			long: "Roll out a held change: a deletion of all mirrors or of the settings, or a change after which no Pod can start\n" +
 				"(NodeImageUnreachable). wmco status lists held changes. The confirmation is valid for the named nodes only, so you can try\n" +
-				"one node first; the operator removes it when it is no longer needed. Deleted instances are confirmed with another\n" +
-				"annotation: see docs/held-changes.md.",
+				"one node first; the operator removes it when it is no longer needed. For deleted instances, see docs/held-changes.md.",
 			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",
 			set:      confirmationValue,
 			confirms: true,

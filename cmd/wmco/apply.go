@@ -39,17 +39,15 @@ func applyCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Bring Windows hosts to their desired state over SSH",
-		Long: `Render the bundles of the named hosts and apply them. Only differences are written, and a host is rolled back if a service does not
-become healthy. wmco finds the node or instance of each --host by address or name. With a single --host you can name it with --node or
---instance. The node agent is copied to hosts that lack it.
+		Long: `Render the bundles of the named hosts and apply the differences. A host is rolled back if a service does not become healthy, or if
+wmco cannot reconnect within --confirm-within after a change. The next run resumes an interrupted one. Hosts are independent of each
+other. wmco finds the node or instance of each --host by address or name, or by --node or --instance for a single one. The node
+agent is copied to hosts that lack it.
 
-Hosts are independent of each other. An interrupted run is resumed by the next one. After a change, wmco reconnects to confirm it;
-without a confirmation within --confirm-within, the host rolls back.
-
-Without --payload, the executables must already be on the hosts. If you pass --from cluster, a node that the operator manages keeps
-the executables of its published bundle. A host that has the operator's signing keys rejects a bundle without them, for example one
-rendered from files only; --remove-signing-keys allows it. Inputs without the values of secrets, such as a must-gather, are refused,
-also with --dry-run.` +
+Without --payload, the executables must already be on the hosts. With --from cluster, a node that the operator manages keeps those
+of its published bundle. A host with the operator's signing keys rejects a bundle without them, such as one rendered from files
+only, unless you pass --remove-signing-keys. Inputs without the values of secrets, such as a must-gather, are refused, also with
+--dry-run.` +
 			cli.ExitHelp(
 				"0  every host has its desired state",
 				"2  invalid usage, inputs with errors, or a plan that a host refuses, for example above --max-impact; that host was not changed",

@@ -37,17 +37,14 @@ func diffCommand(a app) *cobra.Command {
 			"[USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
 		Short: "Show what would change on Windows nodes, what it costs, and which objects caused it",
 		Long: `Compare the desired state of nodes, computed from --from, with one of: other objects, or a folder written by wmco render --out
-(--against); a golden folder (--golden); the actual state of hosts over SSH (--host). All nodes are compared unless you choose one.
-Each change is printed with its impact and the objects that caused it. Secrets are masked. Findings that the change adds or resolves
-come first. With --fail-on, new findings of that severity or higher make the command fail with exit status 2.
-
-wmco diff changes nothing on hosts, except that --install copies the node agent to hosts that lack it. Without --install, such hosts
-are reported.
+(--against); a golden folder (--golden); the actual state of hosts over SSH (--host). Each change is printed with its impact and the
+objects that caused it. Secrets are masked. Findings that the change adds or resolves come first. Only --install changes something
+on hosts.
 
 Against a live cluster, wmco also predicts the rollout: which nodes restart services, are drained or reboot, in which order, and how
-long it takes (from the duration of earlier updates). For an exact prediction you need permission to list Secrets in the operator's
-namespace; without it the impact is an estimate from the objects. Nodes that wait for adoption are listed, with the changes of the
-adoption if the operator has examined the host.` +
+long it takes (from the duration of earlier updates). Without permission to list Secrets in the operator's namespace, the impact is
+an estimate from the objects. Nodes that wait for adoption are listed, with the changes of the adoption if the operator has examined
+the host.` +
 			cli.ExitHelp(
 				"0  nothing differs", "1  something differs",
 				"2  invalid usage, inputs with errors, or new findings at or above --fail-on",

@@ -41,7 +41,7 @@ func (f *failOn) addFlag(cmd *cobra.Command, standard bundle.Severity) {
 	*f = failOn(standard)
 	cmd.Flags().Var(
 		f, "fail-on",
-		"end with status 2 at findings of this severity or a higher one: "+strings.Join(severityNames(), ", "),
+		"end with status 2 at findings of this severity or higher: "+strings.Join(severityNames(), ", "),
 	)
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(severityNames(), cobra.ShellCompDirectiveNoFileComp))
 }

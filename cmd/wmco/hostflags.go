@@ -41,10 +41,10 @@ func (f *hostFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.identity, "identity", "", "private key to log in with (default the keys of ssh-agent)")
 	flags.StringVar(
 		&f.knownHosts, "known-hosts", "",
-		"file with host keys; new ones are added (default ~/.ssh/known_hosts; if that does not exist, wmco/known_hosts in the user's configuration folder)",
+		"file with host keys; new ones are added (default ~/.ssh/known_hosts if it exists, otherwise wmco/known_hosts in the user's configuration folder)",
 	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
-	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many hosts to work on at the same time")
+	flags.IntVar(&f.parallel, "parallel", defaultParallel, "hosts to work on at the same time")
 }
 
 // needsHosts and needsProgram say that a command reaches hosts.

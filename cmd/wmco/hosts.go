@@ -34,7 +34,7 @@ type remoteFlags struct {
 func (f *remoteFlags) addInstall(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(
 		&f.install, "install", false,
-		"copy the node agent to hosts that lack it; without it, they are reported and nothing is written there",
+		"copy the node agent to hosts that lack it, which are only reported otherwise",
 	)
 }
 

@@ -46,8 +46,8 @@ func (f *inputFlags) addFlags(cmd *cobra.Command) {
 		"folder written by 'make payload', or oci:IMAGE for the executables of an operator image; they are verified and become part of the bundles",
 	)
 	flags.StringVar(&f.node, "node", "", "only the Windows node with this name")
-	flags.StringVar(&f.instance, "instance", "", "only the Windows host with this address, whether or not it is a node")
-	flags.BoolVar(&f.all, "all", false, "all Windows hosts in the inputs; with --host, all hosts named there (the default)")
+	flags.StringVar(&f.instance, "instance", "", "only the Windows host with this address, a node or not")
+	flags.BoolVar(&f.all, "all", false, "all Windows hosts in the inputs, or all of --host (the default)")
 }
 
 // addStrict adds --strict.
@@ -59,8 +59,8 @@ func addStrict(cmd *cobra.Command, strict *bool, standard bool) {
 func (f *inputFlags) addFrom(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(
 		&f.from, "from", nil,
-		"where the objects are: file, folder, must-gather, - (stdin) or cluster[:CONTEXT] (live cluster); repeatable: later "+
-			"sources override objects of earlier ones. Write ./cluster for a folder called cluster",
+		"file, folder, must-gather, - (stdin) or cluster[:CONTEXT] (live cluster) with the objects; repeatable: later ones "+
+			"override earlier ones. Write ./cluster for a folder called cluster",
 	)
 }
 

@@ -46,7 +46,7 @@ Windows PowerShell as Administrator.
 If Windows lacks the OpenSSH server, the script installs it from Windows Update: ten attempts, half a minute apart. The log of the
 cloud's agent on the host has each failure.
 
-The same platform and key give the same text. The key's comment is left out.` +
+The same platform and key give the same text, whatever the key's comment.` +
 			cli.ExitHelp("0  done", "2  invalid usage, or not a public key"),
 		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -
   wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -

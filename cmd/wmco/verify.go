@@ -19,11 +19,11 @@ func verifyCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Check over SSH that Windows hosts have their desired state",
-		Long: `Render the bundles of the named hosts and compare: every file is read, and every service is checked. Nothing is changed. A host
-without the node agent is reported, unless --install copies it there.
+		Long: `Render the bundles of the named hosts and compare: every file is read, and every service is checked. Only --install changes
+something on hosts.
 
-If you pass --from cluster without --payload, a node that the operator manages is compared with the executables of its published
-bundle. A note lists what wmco apply would refuse.` +
+With --from cluster and without --payload, a node that the operator manages is compared with the executables of its published bundle.
+A note lists what wmco apply would refuse.` +
 			cli.ExitHelp(
 				"0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy",
 				"2  invalid usage, or inputs with errors",

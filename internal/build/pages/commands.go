@@ -16,51 +16,66 @@ import (
 // manyCommands is how many commands have to share a flag until the page lists it once for all of them.
 const manyCommands = 5
 
-// commandsPage is cli.md: the help of every command. Flags that many commands share are listed once.
+// commandsPage is cli.md: the help of every command. What several commands share is there once.
 func commandsPage(root *cobra.Command) string {
 	commands := documentedCommands(root)
 	shared := sharedFlags(commands)
 	var out strings.Builder
 	out.WriteString("# Commands\n\nGenerated from the commands' own help (`make generate`).\n\n")
-	fmt.Fprintf(&out, "%s\n\n## Common flags\n\n```\n%s```\n\nThose of a kubeconfig: `%s`.\n", root.Long, shared.FlagUsagesWrapped(cli.Columns), strings.Join(kubeconfigFlags(), "`, `"))
+	fmt.Fprintf(&out, "%s\n\n## Common flags\n\n```\n%s```\n\n", root.Long, shared.FlagUsagesWrapped(cli.Columns))
+	for _, g := range flagGroups() {
+		fmt.Fprintf(&out, "* those of %s: `%s`\n", g.name, strings.Join(g.flags, "`, `"))
+	}
 	first := map[string]string{}
 	for _, c := range commands {
-		own, common := usageWithout(c, shared)
-		fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s", c.CommandPath(), longOnce(c, first), own)
-		if len(common) > 0 {
-			fmt.Fprintf(&out, "\n%s\n", cli.Wrap("Common flags: "+strings.Join(groupKubeconfigFlags(common), ", "), "  "))
+		text, end := cutEnd(cmp.Or(c.Long, c.Short))
+		usage, common := usageWithout(c, shared)
+		if earlier, ok := first[end+common]; ok && end != "" {
+			end, common = "\n\nOutput, exit status and common flags: as "+earlier, ""
+		} else {
+			first[end+common] = c.CommandPath()
 		}
-		out.WriteString("```\n")
+		fmt.Fprintf(&out, "\n## %s\n\n```\n%s%s\n%s%s```\n", c.CommandPath(), text, end, usage, common)
 	}
 	return out.String()
 }
 
-// longOnce returns the description of a command. An exit status that an earlier command has is a reference to that one.
-func longOnce(c *cobra.Command, first map[string]string) string {
-	long := cmp.Or(c.Long, c.Short)
-	text, statuses, ok := strings.Cut(long, "\nExit status:\n")
-	if !ok {
-		return long
+// cutEnd cuts the description of a command before the last paragraph above the exit statuses: several commands have the same end.
+func cutEnd(long string) (text, end string) {
+	statuses := strings.Index(long, "\n\nExit status:\n")
+	if statuses < 0 {
+		return long, ""
 	}
-	if earlier, ok := first[statuses]; ok {
-		return text + "\nExit status: as " + earlier
+	last := strings.LastIndex(long[:statuses], "\n\n")
+	if last < 0 {
+		last = statuses
 	}
-	first[statuses] = c.CommandPath()
-	return long
+	return long[:last], long[last:]
 }
 
-// kubeconfigFlags choose a cluster and its user. A command has all of them or none.
-func kubeconfigFlags() []string {
-	return []string{"--as", "--as-group", "--cluster", "--context", "--kubeconfig", "--request-timeout", "--user"}
+// flagGroup has a name for flags that many commands have together.
+type flagGroup struct {
+	name  string
+	flags []string
 }
 
-// groupKubeconfigFlags replaces kubeconfigFlags by their common name.
-func groupKubeconfigFlags(flags []string) []string {
-	others := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(kubeconfigFlags(), f) })
-	if len(flags)-len(others) < len(kubeconfigFlags()) {
-		return flags
+func flagGroups() []flagGroup {
+	return []flagGroup{
+		{"a kubeconfig", []string{"--as", "--as-group", "--cluster", "--context", "--kubeconfig", "--request-timeout", "--user"}},
+		{"hosts", []string{"--host", "--identity", "--known-hosts", "--node-program", "--parallel"}},
+		{"inputs", []string{"--facts", "--from", "--instance", "--namespace", "--node", "--payload", "--strict"}},
 	}
-	return append([]string{"those of a kubeconfig"}, others...)
+}
+
+// groupFlags replaces the flags of each whole group by its name.
+func groupFlags(flags []string) []string {
+	for _, g := range slices.Backward(flagGroups()) {
+		others := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(g.flags, f) })
+		if len(flags)-len(others) == len(g.flags) {
+			flags = append([]string{"those of " + g.name}, others...)
+		}
+	}
+	return flags
 }
 
 // documentedCommands returns the commands that have a part of the page, each before those below it.
@@ -97,8 +112,11 @@ func sharedFlags(commands []*cobra.Command) *pflag.FlagSet {
 	return shared
 }
 
-// usageWithout returns the usage of a command without its shared flags, and the names of these.
-func usageWithout(c *cobra.Command, shared *pflag.FlagSet) (string, []string) {
+// usageWithout returns the usage of a command without its shared flags, and a line with these. A command that only has others below it has no usage: they follow.
+func usageWithout(c *cobra.Command, shared *pflag.FlagSet) (usage, common string) {
+	if c.HasAvailableSubCommands() {
+		return "", ""
+	}
 	var names []string
 	var hidden []*pflag.Flag
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -115,5 +133,8 @@ func usageWithout(c *cobra.Command, shared *pflag.FlagSet) (string, []string) {
 			f.Hidden = false
 		}
 	}()
-	return c.UsageString(), names
+	if len(names) > 0 {
+		common = "\n" + cli.Wrap("Common flags: "+strings.Join(groupFlags(names), ", "), "  ") + "\n"
+	}
+	return "\n" + c.UsageString(), common
 }
