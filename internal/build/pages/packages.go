@@ -20,11 +20,11 @@ const (
 	packagesEnd   = "<!-- end of packages -->\n"
 )
 
-// packageGroup is one list of packages. A name that ends in /... stands for the packages below it that no group names, and has no row of its own.
+// packageGroup is one list of packages. A name that ends in /... stands for the packages below it that no group names: they are listed by name alone.
 type packageGroup struct {
 	title string
 	names []string
-	// isIndex is true for a group whose packages are listed by name alone: people who use the product do not meet them.
+	// isIndex is true for a group whose packages are all listed by name alone: people who use the product do not meet them.
 	isIndex bool
 }
 
@@ -95,15 +95,19 @@ func packageLists(tree fs.FS) (string, error) {
 		var index []string
 		for _, name := range g.names {
 			for _, found := range packagesOf(name, sentences, named) {
-				index = append(index, "`"+found+"`")
-				if !g.isIndex {
+				if g.isIndex || found != name {
+					index = append(index, "`"+found+"`")
+				} else {
 					fmt.Fprintf(&out, "* `%s` %s\n", found, sentences[found])
 				}
 				delete(sentences, found)
 			}
 		}
-		if g.isIndex {
+		switch {
+		case g.isIndex:
 			out.WriteString(strings.Join(index, ", ") + "\n")
+		case len(index) > 0:
+			out.WriteString("* also " + strings.Join(index, ", ") + "\n")
 		}
 	}
 	for name := range sentences {
