@@ -157,7 +157,7 @@ func directoryRows() []Row {
 }
 
 // onlyExact ends the documentation of what the gateway needs.
-const onlyExact = "; only with `mirrors.mode: Exact`, where a registry needs it"
+const onlyExact = "; only with `mirrors.mode: Exact`"
 
 func stateRows() []Row {
 	state := func(path, doc string) Row {
@@ -173,22 +173,22 @@ func stateRows() []Row {
 	}
 	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
 	cloudCerts.Platforms = []bundle.Platform{bundle.PlatformAzure}
-	gatewayState := state(places.State, "certificates of the image gateway and of containerd for it, and its list of registries that cannot be pulled from; those of another cluster are removed"+onlyExact)
+	gatewayState := state(places.State, "certificates of the image gateway and of containerd for it, and its list of registries that cannot be pulled from; cleared"+onlyExact)
 	gatewayState.ID, gatewayState.Optional = rowGatewayState, true
-	counts := state(places.Metrics, "numbers of the image gateway, which windows_exporter reads; those of another cluster are removed"+onlyExact)
+	counts := state(places.Metrics, "numbers of the image gateway, which windows_exporter reads; cleared"+onlyExact)
 	counts.ID, counts.Optional = rowGatewayCounts, true
 	return []Row{
 		gatewayState, counts,
-		state(dirCNIState, "addresses given to pods; those of another cluster are removed"),
-		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster are removed"),
-		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),
+		state(dirCNIState, "addresses given to pods; cleared"),
+		state(dirKubeletCerts, "the kubelet's certificates; cleared"),
+		state(dirAgentCerts, "client certificates of the existing operator's agent; cleared"),
 		cloudCerts,
-		state(fileKubeconfig, "the kubelet's kubeconfig, which the kubelet writes; that of another cluster is removed"),
+		state(fileKubeconfig, "the kubelet's kubeconfig, which the kubelet writes; cleared"),
 		state(dirCNIConfig+`\`+layout.OverlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
-		state(fileOverlayCert, "link to the client certificate that hybrid-overlay-node uses; that of another cluster is removed"),
+		state(fileOverlayCert, "link to the client certificate that hybrid-overlay-node uses; cleared"),
 		state(fileLedgerCopy, "the managed entries of the node, without contents, for must-gather; written by the node agent"),
-		network(baseNetwork, "the HNS network below the overlay, created by hybrid-overlay-node; that of another cluster is removed"),
-		network(overlayNetwork, "the HNS network of pods, created by hybrid-overlay-node; that of another cluster is removed"),
+		network(baseNetwork, "the HNS network below the overlay, created by hybrid-overlay-node; cleared"),
+		network(overlayNetwork, "the HNS network of pods, created by hybrid-overlay-node; cleared"),
 	}
 }
 
@@ -275,7 +275,7 @@ func hostRows() []Row {
 	row := func(id RowID, kind bundle.EntryKind, name string, impact bundle.Impact, doc string, causes ...Origin) Row {
 		return Row{ID: id, Kind: kind, Name: name, Layer: bundle.LayerCluster, Impact: impact, Causes: causes, Doc: doc}
 	}
-	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata; Windows loses it when HNS networks change or the host reboots", FromInfrastructure)
+	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata; Windows loses this and other link-local routes when HNS networks change or the host reboots", FromInfrastructure)
 	route.Platforms = []bundle.Platform{bundle.PlatformAWS, bundle.PlatformGCP}
 	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
@@ -293,7 +293,7 @@ func hostRows() []Row {
 		route,
 	}
 	for _, destination := range layout.AmazonRoutes() {
-		r := row(routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone, amazonDoc(destination)+"; Windows loses it as the route to the instance metadata", FromInfrastructure)
+		r := row(routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone, amazonDoc(destination), FromInfrastructure)
 		r.Layer, r.JoinedOnly, r.Platforms = bundle.LayerNode, true, []bundle.Platform{bundle.PlatformAWS}
 		rows = append(rows, r)
 	}

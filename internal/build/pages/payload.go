@@ -22,8 +22,8 @@ release of Go give the same bytes.
     make payload-check                          # builds again from empty caches and compares; lists newer versions
     wmco render --from cluster --all --payload bin/payload    # adds digests and sizes; so do validate and diff
 
-A component that cannot be built does not stop the others: a table at the end names it and the module version that could
-not be downloaded, and make fails.
+A component that cannot be built does not stop the others. A table at the end names it and the module version that could
+not be downloaded; make fails.
 
 ## Executables
 
@@ -76,11 +76,20 @@ func executableTable() string {
 	return out.String()
 }
 
+// versionsOf names the executables of a defect. Several are one program for consecutive minor versions.
+func versionsOf(executables []string) string {
+	if len(executables) == 1 {
+		return executables[0]
+	}
+	_, last, _ := strings.Cut(executables[len(executables)-1], "-1.")
+	return executables[0] + " to 1." + last
+}
+
 func defectTable() string {
 	var out strings.Builder
 	out.WriteString("| executables | defect | report | fixed in | here |\n|---|---|---|---|---|\n")
 	for _, d := range payload.Defects() {
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", strings.Join(d.Executables, ", "), d.Effect, d.Report, cmp.Or(d.Fixed, "-"), d.Here)
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", versionsOf(d.Executables), d.Effect, d.Report, cmp.Or(d.Fixed, "-"), d.Here)
 	}
 	return out.String()
 }

@@ -30,12 +30,30 @@ The others are reasons of hosts, nodes and conditions in the [status](status.md)
 `)
 	for _, area := range slices.Concat(reason.Areas(), reason.StatusAreas(), []reason.Area{{Title: "Events", Entries: reason.Events()}}) {
 		fmt.Fprintf(&out, "\n## %s\n", area.Title)
-		for _, e := range slices.SortedFunc(slices.Values(area.Entries), func(a, b reason.Entry) int { return cmp.Compare(a.Reason, b.Reason) }) {
+		sorted := slices.SortedFunc(slices.Values(area.Entries), func(a, b reason.Entry) int { return cmp.Compare(a.Reason, b.Reason) })
+		if area.Title == "Conditions" {
+			sorted = writeGoodConditions(&out, sorted)
+		}
+		for _, e := range sorted {
 			writeReason(&out, entries[e.Reason])
 			delete(entries, e.Reason)
 		}
 	}
 	return out.String()
+}
+
+// writeGoodConditions lists the reasons of conditions that need no action: their names tell what they mean. It returns the others.
+func writeGoodConditions(out *strings.Builder, entries []reason.Entry) []reason.Entry {
+	var good []string
+	others := slices.DeleteFunc(entries, func(e reason.Entry) bool {
+		if e.HasFix() {
+			return false
+		}
+		good = append(good, "`"+e.Reason+"`")
+		return true
+	})
+	fmt.Fprintf(out, "\nNo action is needed for %s.\n", strings.Join(good, ", "))
+	return others
 }
 
 // writeReason writes the heading of a reason and what it means in each place; nothing without entries.
