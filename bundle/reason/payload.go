@@ -8,7 +8,7 @@ const (
 
 func executableReasons() []Entry {
 	return []Entry{
-		{PayloadInvalid, isError, "The folder of `--payload` is not as the build wrote it: a file is missing, changed or unknown, or the list is of another version.", "Build it again: `make payload`."},
+		{PayloadInvalid, isError, "The folder of `--payload` is not as the build wrote it: a file is missing, changed or unknown, or its list is of another version.", "Build it again: `make payload`."},
 		{PayloadIncomplete, isError, "The payload lacks an executable that nodes on this platform need.", "Build it: `make payload PAYLOAD=<name>`."},
 	}
 }

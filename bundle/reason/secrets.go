@@ -18,11 +18,11 @@ const (
 
 func secretReasons() []Entry {
 	return []Entry{
-		{CertificateInvalid, errorOrWarning, "A field for PEM certificates has none. Warning in a copy of an object that the cluster makes, which may be a dummy.", "Correct the field. For a dummy, nothing."},
+		{CertificateInvalid, errorOrWarning, "A field for PEM certificates has none. Warning in a copy of an object that the cluster makes, which may be a dummy.", "Correct the field; for a dummy, nothing."},
 		{CertificateSkipped, isWarning, "A PEM block cannot be used. The other certificates of the field are used.", "Remove or correct the block."},
 		{CertificateExpiring, isWarning, "A certificate expires within 30 days. Only `wmco validate` checks this.", "Replace the certificate."},
 		{CertificateExpired, isWarning, "A certificate has expired. Only `wmco validate` checks this.", "Replace the certificate."},
-		{SecretStandIn, isWarning, "The inputs lack the value of a secret, as in a must-gather. A marked stand-in is rendered, and the bundle is never applied.", "Add the object with another `--from`, or read the cluster. A pull secret without credentials is `{}`."},
+		{SecretStandIn, isWarning, "The inputs lack the value of a secret, as in a must-gather. A marked stand-in is rendered, and the bundle is never applied.", "Add the object, or read the cluster. A pull secret without credentials is `{}`."},
 		{PrivateKeyMissing, isError, "The Secret cloud-private-key does not exist, or lacks `private-key.pem`. No host can join. Only the operator reports this.", "Create the Secret with a key without a passphrase."},
 		{PrivateKeyNotPEM, isError, "The operator's private key is not PEM: a public key, a PuTTY key, or text that was encoded twice. Only the operator reports this.", "Give the file that `ssh-keygen` wrote, unchanged."},
 		{PrivateKeyLocked, isError, "The operator's private key has a passphrase. Only the operator reports this.", "Remove the passphrase from a copy: `ssh-keygen -p -N '' -f <copy>`."},
