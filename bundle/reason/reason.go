@@ -34,26 +34,30 @@ const (
 func (e Entry) IsAcceptable() bool { return e.Severity != isError && e.Reason != NodeImageUnreachable }
 
 // HasFix reports whether Fix is more than that nothing is to be done, or that the finding has the fix.
-func (e Entry) HasFix() bool { return e.Fix != fixNothing && e.Fix != "None." && e.Fix != fixInFinding }
+func (e Entry) HasFix() bool {
+	return e.Fix != "" && e.Fix != fixNothing && e.Fix != "None." && e.Fix != fixInFinding
+}
 
 // Area is a group of reasons.
 type Area struct {
 	Title   string
 	Entries []Entry
+	// Command is the one command that has these findings, empty for several.
+	Command string
 }
 
 // Areas returns every reason once, in the order of the documentation.
 func Areas() []Area {
 	return []Area{
-		{"Reading the inputs", inputReasons()},
-		{"The cluster", clusterReasons()},
-		{"Certificates and secrets", secretReasons()},
-		{"Nodes", nodeReasons()},
-		{"What Windows nodes ignore", ignoredReasons()},
-		{"Hosts before they join", hostReasons()},
-		{"Images and mirrors", imageReasons()},
-		{"The payload", executableReasons()},
-		{"MachineSets", machineSets()},
+		{Title: "Reading the inputs", Entries: inputReasons()},
+		{Title: "The cluster", Entries: clusterReasons()},
+		{Title: "Certificates and secrets", Entries: secretReasons()},
+		{Title: "Nodes", Entries: nodeReasons()},
+		{Title: "What Windows nodes ignore", Entries: ignoredReasons()},
+		{Title: "Hosts before they join", Entries: hostReasons(), Command: "wmco preflight"},
+		{Title: "Images and mirrors", Entries: imageReasons()},
+		{Title: "The payload", Entries: executableReasons()},
+		{Title: "MachineSets", Entries: machineSets(), Command: "wmco machineset"},
 	}
 }
 
@@ -77,9 +81,9 @@ func IsReportedByAll(reason string) bool {
 // StatusAreas returns the reasons in a status: of hosts that are not nodes, of nodes, of conditions.
 func StatusAreas() []Area {
 	return []Area{
-		{"Hosts that join or are removed", hostStatus()},
-		{"Nodes and rollouts", nodeStatus()},
-		{"Conditions", conditionReasons()},
+		{Title: "Hosts that join or are removed", Entries: hostStatus()},
+		{Title: "Nodes and rollouts", Entries: nodeStatus()},
+		{Title: "Conditions", Entries: conditionReasons()},
 	}
 }
 

@@ -11,9 +11,15 @@ import (
 
 // reasonsPage is reasons.md: a heading for each reason, to which Events, conditions and `wmco explain` of a release link, by area.
 func reasonsPage() string {
+	areas := slices.Concat(reason.Areas(), reason.StatusAreas(), []reason.Area{{Title: "Events", Entries: reason.Events()}})
 	entries := map[string][]reason.Entry{} // a finding and a condition can have one reason
-	for _, e := range reason.All() {
-		entries[e.Reason] = append(entries[e.Reason], e)
+	for _, area := range areas {
+		for _, e := range area.Entries {
+			if area.Command != "" {
+				e.Fix = "" // the command prints it
+			}
+			entries[e.Reason] = append(entries[e.Reason], e)
+		}
 	}
 	var out strings.Builder
 	out.WriteString(`# Reasons
@@ -28,11 +34,14 @@ Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `). ` + "`wmco
 
 The others are reasons of hosts, nodes and conditions in the [status](status.md), and of Events.
 `)
-	for _, area := range slices.Concat(reason.Areas(), reason.StatusAreas(), []reason.Area{{Title: "Events", Entries: reason.Events()}}) {
+	for _, area := range areas {
 		fmt.Fprintf(&out, "\n## %s\n", area.Title)
 		sorted := slices.SortedFunc(slices.Values(area.Entries), func(a, b reason.Entry) int { return cmp.Compare(a.Reason, b.Reason) })
 		if area.Title == "Conditions" {
 			sorted = writeGoodConditions(&out, sorted)
+		}
+		if area.Command != "" {
+			fmt.Fprintf(&out, "\n`%s` prints each finding with its fix, and so does `wmco explain REASON`.\n", area.Command)
 		}
 		for _, e := range sorted {
 			writeReason(&out, entries[e.Reason])
@@ -56,7 +65,7 @@ func writeGoodConditions(out *strings.Builder, entries []reason.Entry) []reason.
 	return others
 }
 
-// writeReason writes the heading of a reason and what it means in each place; nothing without entries.
+// writeReason writes the heading of a reason, and what it means in each place; nothing without entries.
 func writeReason(out *strings.Builder, entries []reason.Entry) {
 	for i, e := range entries {
 		if i == 0 {
