@@ -27,6 +27,8 @@ not be downloaded; make fails.
 
 ## Executables
 
+[node-layout.md](node-layout.md#executables) has their paths on the node.
+
 `)
 	out.WriteString(executableTable())
 	out.WriteString("\n## Known defects\n\nOf the pinned versions, by upstream's reports. Patches are in `payload/defect.go`; bills of materials name them.\n\n")
@@ -55,13 +57,13 @@ A node gets the kubelet and kube-proxy of its cluster's minor version (`+"[upgra
 
 func executableTable() string {
 	var out strings.Builder
-	out.WriteString("| executable | component | module | version | on the node | platforms |\n|---|---|---|---|---|---|\n")
+	out.WriteString("| executable | component | module | version | platforms |\n|---|---|---|---|---|\n")
 	minors := map[string]bool{}
 	for _, e := range payload.Table() {
-		name, version, path, component := e.Name, e.Version, e.Path, e.Component
+		name, version, component := e.Name, e.Version, e.Component
 		switch {
 		case name == payload.Agent:
-			path, version = payload.AgentPattern(), "that of wmco"
+			version = "that of wmco"
 		case strings.HasPrefix(component, "kubernetes-"):
 			// The last table has the versions.
 			name, _, _ = strings.Cut(name, "-1.")
@@ -71,7 +73,7 @@ func executableTable() string {
 			continue
 		}
 		minors[name] = true
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", name, component, e.Module, version, path, cmp.Or(join(e.Platforms), "all"))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", name, component, e.Module, version, cmp.Or(join(e.Platforms), "all"))
 	}
 	return out.String()
 }
