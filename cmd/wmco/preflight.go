@@ -24,11 +24,9 @@ func preflightCommand(a app) *cobra.Command {
 		Use:   "preflight --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ...",
 		Short: "Run preflight checks on Windows hosts over SSH",
 		Long: `Check whether hosts can become nodes of the cluster, and print each finding with its fix: version and updates of Windows, name,
-DNS, ports, features and pending reboots, other container runtimes, disk, clock, API server, the registries of the pause image with
-the credentials of the pull secret, proxy, the identity of the virtual machine in its cloud, policies that restrict programs, access to folders.
-
-Only the node agent's program is copied to the hosts; nothing else is changed. The credentials are sent to the hosts over SSH,
-as when they join.` +
+DNS, ports, features and pending reboots, other container runtimes, disk, clock, policies that restrict programs, access to folders,
+API server, proxy, the identity in the cloud, and the registries of the pause image. Their credentials are sent to the hosts over SSH,
+as when they join. Only the node agent's program is copied to the hosts; nothing else is changed.` +
 			cli.ExitHelp(
 				"0  no finding of severity error", "1  a host has a finding of severity error",
 				"2  invalid usage, or inputs that cannot be read",

@@ -22,13 +22,13 @@ func commandsPage(root *cobra.Command) string {
 	shared := sharedFlags(commands)
 	var out strings.Builder
 	out.WriteString("# Commands\n\nGenerated from the commands' own help (`make generate`).\n\n")
-	fmt.Fprintf(&out, "%s\n\n## Common flags\n\n```\n%s```\n\n", root.Long, shared.FlagUsagesWrapped(cli.Columns))
+	fmt.Fprintf(&out, "%s\n\nA command that is interrupted ends with status 130.\n\n## Common flags\n\n```\n%s```\n\n", root.Long, shared.FlagUsagesWrapped(cli.Columns))
 	for _, g := range flagGroups() {
 		fmt.Fprintf(&out, "* those of %s: `%s`\n", g.name, strings.Join(g.flags, "`, `"))
 	}
 	first := map[string]string{}
 	for _, c := range commands {
-		text, end := cutEnd(cmp.Or(c.Long, c.Short))
+		text, end := cutEnd(strings.Replace(cmp.Or(c.Long, c.Short), "\n  130  interrupted", "", 1))
 		usage, common := usageWithout(c, shared)
 		if earlier, ok := first[end+common]; ok && end != "" {
 			end, common = "\n\nOutput, exit status and common flags: as "+earlier, ""
