@@ -42,22 +42,22 @@ func (e Entry) HasFix() bool {
 type Area struct {
 	Title   string
 	Entries []Entry
-	// Command is the one command that has these findings, empty for several.
-	Command string
+	// FixIsInFindings is true where each finding has its whole fix: the page does not repeat it.
+	FixIsInFindings bool
 }
 
 // Areas returns every reason once, in the order of the documentation.
 func Areas() []Area {
 	return []Area{
-		{Title: "Reading the inputs", Entries: inputReasons()},
+		{Title: "Reading the inputs", Entries: inputReasons(), FixIsInFindings: true},
 		{Title: "The cluster", Entries: clusterReasons()},
 		{Title: "Certificates and secrets", Entries: secretReasons()},
 		{Title: "Nodes", Entries: nodeReasons()},
 		{Title: "What Windows nodes ignore", Entries: ignoredReasons()},
-		{Title: "Hosts before they join", Entries: hostReasons(), Command: "wmco preflight"},
+		{Title: "Hosts before they join", Entries: hostReasons(), FixIsInFindings: true},
 		{Title: "Images and mirrors", Entries: imageReasons()},
 		{Title: "The payload", Entries: executableReasons()},
-		{Title: "MachineSets", Entries: machineSets(), Command: "wmco machineset"},
+		{Title: "MachineSets", Entries: machineSets(), FixIsInFindings: true},
 	}
 }
 

@@ -15,8 +15,8 @@ func reasonsPage() string {
 	entries := map[string][]reason.Entry{} // a finding and a condition can have one reason
 	for _, area := range areas {
 		for _, e := range area.Entries {
-			if area.Command != "" {
-				e.Fix = "" // the command prints it
+			if area.FixIsInFindings {
+				e.Fix = ""
 			}
 			entries[e.Reason] = append(entries[e.Reason], e)
 		}
@@ -40,8 +40,8 @@ The others are reasons of hosts, nodes and conditions in the [status](status.md)
 		if area.Title == "Conditions" {
 			sorted = writeGoodConditions(&out, sorted)
 		}
-		if area.Command != "" {
-			fmt.Fprintf(&out, "\n`%s` prints each finding with its fix, and so does `wmco explain REASON`.\n", area.Command)
+		if area.FixIsInFindings {
+			out.WriteString("\nEach finding has its fix; `wmco explain REASON` prints it too.\n")
 		}
 		for _, e := range sorted {
 			writeReason(&out, entries[e.Reason])
