@@ -83,7 +83,7 @@ func (h health) probeServices(ctx context.Context, list []*watched) (int, error)
 			continue
 		case late && reason != "":
 			h.progress.sendEvent(protocol.Event{Event: protocol.EventProbe, Service: w.Config.Name, Message: reason})
-			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(reason)}
+			return waiting, &ServiceError{Name: w.Config.Name, Err: errors.New(reason)}
 		}
 		waiting++
 	}

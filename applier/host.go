@@ -151,15 +151,18 @@ func (e *FileError) Is(target error) bool { return target == ErrDiskFull && e.Re
 // the reason.
 var ErrDiskFull = errors.New("the disk is full")
 
-// ServiceError means that a service could not be configured, started or stopped.
+// ServiceError means that a service could not be configured, started or stopped, or did not become healthy.
 type ServiceError struct {
 	Name string
-	// Doing is what was asked of it, such as "starting".
+	// Doing is the failed operation, such as "starting"; empty for a service that did not become healthy.
 	Doing string
 	Err   error
 }
 
 func (e *ServiceError) Error() string {
+	if e.Doing == "" {
+		return fmt.Sprintf("service %s did not become healthy: %v", e.Name, e.Err)
+	}
 	return fmt.Sprintf("%s service %s: %v", e.Doing, e.Name, e.Err)
 }
 

@@ -35,7 +35,7 @@ func checkHeld(t *testing.T, r *running) {
 	t.Cleanup(func() { _ = r.Delete(context.Background(), never()) })
 	shown := r.condition(status.InputsConfirmed, metav1.ConditionFalse)
 	const confirmation = "wmco confirm --all --input " + reason.NodeImageUnreachable
-	if shown.Reason != reason.NodeImageUnreachable || !strings.Contains(shown.Message, "1 node will get no other bundle (win-a), because no pod can start: ") || !strings.Contains(shown.Message, confirmation) {
+	if shown.Reason != reason.NodeImageUnreachable || !strings.Contains(shown.Message, "1 node (win-a) will keep the published bundle until you confirm the change, because no pod can start without the pause image ") || !strings.Contains(shown.Message, confirmation) {
 		t.Errorf("%+v", shown)
 	}
 	// One warning is always there: an entry whose name cannot be resolved.

@@ -85,7 +85,7 @@ func checkWarnings(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 	if err := r.eventually("a warning", func() bool {
-		return user.Create(t.Context(), quay.DeepCopy(), client.DryRunAll) == nil && warned.take() == "1 Windows node changes: no restart"
+		return user.Create(t.Context(), quay.DeepCopy(), client.DryRunAll) == nil && warned.take() == "1 Windows node changes without a restart"
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +101,10 @@ func checkWarnings(t *testing.T, r *running) {
 	}{
 		{"a mirror set that changes no node", mirrorSet("same", "base.example.com"), nil},
 		{"a change that would stop all pods", never(), []string{
-			"1 Windows node changes: no restart; 1 new finding: no pod can start: the pause image", "no node gets this until it is confirmed", "fix: allow or mirror its registry",
+			"1 Windows node changes without a restart; 1 new finding: no pod can start without the pause image", "the change is held until you confirm it", "fix: allow or mirror its registry",
 		}},
 		{"settings that restart a service", settings("kubelet: {maxPods: 77}"), []string{"1 Windows node changes: restarts kubelet"}},
-		{"settings that are refused", settings("nonsense: 1"), []string{"the inputs of Windows nodes would be refused: all nodes keep what they have", "error: ConfigMap/"}},
+		{"settings that are refused", settings("nonsense: 1"), []string{"the inputs of Windows nodes would be refused, and all nodes keep their bundles", "error: ConfigMap/"}},
 		{"another ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "other"}}, nil},
 		{"a Secret that is no pull secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "other"}}, nil},
 	} {

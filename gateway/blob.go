@@ -30,11 +30,11 @@ var contentRange = regexp.MustCompile(`^bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]
 type part struct {
 	place places.Place
 	body  io.ReadCloser
-	// begin is the position of the first byte, size that of the whole layer; -1 if the place does not say it.
+	// begin is the position of the first byte, size that of the whole layer; -1 if the place does not send it.
 	begin, size int64
 }
 
-// serveBlob passes on a layer. What has begun is continued at the next place if a place breaks off.
+// serveBlob passes on a layer. If a place breaks off in the middle, the rest comes from the next place.
 func (h *Handler) serveBlob(w http.ResponseWriter, r *http.Request, t target, list []places.Place) ([]attempt, bool) {
 	if r.Method == http.MethodHead {
 		return h.serveBlobHead(w, r, t, list)
@@ -196,7 +196,7 @@ func (c *copying) copyLayer(ctx context.Context, from part) error {
 	}
 }
 
-// goOn asks the places after the last one, and that one at last, for the rest.
+// goOn asks the other places for the rest, and at the end the one that broke off.
 func (c *copying) goOn(ctx context.Context) (part, error) {
 	for i := 1; i <= len(c.list); i++ {
 		next := (c.at + i) % len(c.list)

@@ -19,7 +19,7 @@ const (
 	resultFailed  result = "failed"
 )
 
-// cause is why nothing was passed on of an image.
+// cause is why a request was refused.
 type cause string
 
 const (
@@ -28,7 +28,7 @@ const (
 	causePlaces        cause = "places"
 )
 
-// counts are numbers since the start, for Prometheus. Its methods may be called at once.
+// counts are numbers since the start, for Prometheus. Its methods are safe for concurrent use.
 type counts struct {
 	// write replaces the file with them; nil for none.
 	write func([]byte) error
@@ -114,11 +114,11 @@ func (c *counts) encodeText() []byte {
 	for k, n := range c.refused {
 		lines = append(lines, fmt.Sprintf("{registry=%q,cause=%q} %d", k.registry, k.cause, n))
 	}
-	family("wmco_image_gateway_refused_total", "Requests of containerd of which nothing was passed on.", lines)
+	family("wmco_image_gateway_refused_total", "Requests of containerd that were refused.", lines)
 	return out.Bytes()
 }
 
-// WriteCounts writes the numbers if they have changed since they were written.
+// WriteCounts writes the numbers if they have changed since the last write.
 func (h *Handler) WriteCounts() {
 	c := h.counts
 	if c.write == nil {

@@ -16,7 +16,7 @@ import (
 	"wmco/gateway/registry"
 )
 
-// serveTarget passes on what the first place has that has it.
+// serveTarget passes on the answer of the first place that has the image.
 func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, d places.Decision) {
 	serve := h.serveManifest
 	if t.kind == blobs {
@@ -49,7 +49,7 @@ func (h *Handler) serveTarget(w http.ResponseWriter, r *http.Request, t target, 
 	refusePull(w, r, status, text)
 }
 
-// isMissing reports whether all places have said that they have no such image.
+// isMissing reports whether all places answered that they have no such image.
 func isMissing(tried []attempt) bool {
 	for _, a := range tried {
 		if !a.missing {
@@ -95,7 +95,7 @@ func (h *Handler) askPlace(ctx context.Context, method string, t target, p place
 	}
 }
 
-// noteOutcome notes whether a place answered. That containerd has given up says nothing about the place.
+// noteOutcome notes whether a place answered. A request that containerd canceled does not count.
 func (h *Handler) noteOutcome(ctx context.Context, p places.Place, o outcome) {
 	if ctx.Err() == nil {
 		h.health.noteOutcome(p.Registry, o, h.now())

@@ -43,10 +43,10 @@ type Options struct {
 	Now     func() time.Time
 	// File has the table; zero if SetTable is called instead.
 	File File
-	// Trouble receives the registries that no mirror and no registry has served for places.TroubleAfter. It is called when this list changes, again after it
-	// returned an error, and every ten minutes while the list is not empty. It may be nil.
+	// Trouble receives the registries for whose images no mirror and no registry has answered for places.TroubleAfter. It is called when this list changes,
+	// again after it returned an error, and every ten minutes while the list is not empty. It may be nil.
 	Trouble func([]places.Trouble) error
-	// Verify asks whether an image has the signatures that a policy demands; nil if nothing can, so that such images are refused.
+	// Verify reports whether an image has the signatures that a policy demands. If it is nil, images under a policy are refused.
 	Verify func(context.Context, signatures.Question) (signatures.Answer, error)
 	// Counts replaces the file with the numbers for Prometheus; nil if it is not used. Server calls it by Handler.WriteCounts.
 	Counts func([]byte) error
@@ -71,7 +71,7 @@ func (h *Handler) SetTable(t places.Table) {
 	h.learned.list.Clear()
 }
 
-// kind is what of a repository is asked for.
+// kind is the part of a repository that a request is for.
 type kind string
 
 const (
@@ -86,7 +86,7 @@ type target struct {
 	kind kind
 	// auth are the credentials of the login: those that the kubelet gave containerd for the image. Zero for none.
 	auth bundle.Secret
-	// table is what was in force when it was asked for.
+	// table is the table at the time of the request.
 	table *places.Table
 }
 
@@ -156,8 +156,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serveTarget(w, r, t, h.placesOf(*table, t))
 }
 
-// placesOf returns where something is asked for. What belongs to a tag that was resolved here is pulled from the places of that tag too, as Linux nodes
-// pull all of an image from the place where they found it.
+// placesOf returns the places to ask. A digest to which a tag led may come from the places of that tag too, because Linux nodes pull all of an image from
+// the place where they found it.
 func (h *Handler) placesOf(table places.Table, t target) places.Decision {
 	d := table.Decide(t.Image)
 	if t.IsDigest() {

@@ -16,7 +16,7 @@ const (
 	maxWatched = 1024
 )
 
-// health is which registries do not answer. A registry that says that it lacks an image has answered.
+// health remembers which registries do not answer. "Not found" is an answer.
 type health struct {
 	mu     sync.Mutex
 	failed map[string]failures
@@ -50,7 +50,7 @@ func (h *health) noteOutcome(registry string, o outcome, now time.Time) {
 	h.failed[registry] = failures{h.failed[registry].inRow + 1, now}
 }
 
-// orderPlaces returns the places with those last that failed often, lately.
+// orderPlaces moves places that failed often recently to the end.
 func (h *health) orderPlaces(list []places.Place, now time.Time) []places.Place {
 	h.mu.Lock()
 	defer h.mu.Unlock()

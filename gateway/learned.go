@@ -24,13 +24,13 @@ func (l *learned) findPlaces(i places.Image) []places.Place {
 	return v.([]places.Place)
 }
 
-// addDigest notes the places of a digest of a repository, the one that answered first.
+// addDigest notes the places of a digest; the one that answered comes first.
 func (l *learned) addDigest(of places.Image, digest string, answered places.Place, all []places.Place) {
 	of.Reference = digest
 	l.list.Add(of, mergePlaces([]places.Place{answered}, all))
 }
 
-// addChildren notes the same for what a manifest names: the images of an index, the configuration and layers of an image
+// addChildren notes the same places for the digests in a manifest: the images of an index, the configuration and layers of an image
 // (github.com/opencontainers/image-spec, manifest.md and image-index.md).
 func (l *learned) addChildren(of places.Image, manifest []byte) {
 	list := l.findPlaces(of)

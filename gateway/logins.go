@@ -45,7 +45,7 @@ func (l *logins) addLogin(auth bundle.Secret, now time.Time) string {
 	return text
 }
 
-// findLogin returns the credentials of an Authorization header, and whether it is of a login that lasts.
+// findLogin returns the credentials of an Authorization header; false if its token is unknown or has expired.
 func (l *logins) findLogin(header string, now time.Time) (bundle.Secret, bool) {
 	v, ok := l.list.Get(bearerToken(header))
 	if !ok || !now.Before(v.(login).end) {
@@ -54,7 +54,7 @@ func (l *logins) findLogin(header string, now time.Time) (bundle.Secret, bool) {
 	return v.(login).auth, true
 }
 
-// challenge demands a token. The error makes containerd ask for another one, where it has one that ended.
+// challenge demands a token. The error invalid_token makes containerd request a new one if its token has expired.
 func (h *Handler) challenge(w http.ResponseWriter, r *http.Request) {
 	u := url.URL{Scheme: "https", Host: h.address, Path: tokenPath}
 	text := `Bearer realm="` + u.String() + `",service="` + h.address + `"`

@@ -12,7 +12,7 @@ import (
 // listEvery is how often the list is written while it has the same registries.
 const listEvery = 10 * time.Minute
 
-// troubles are the registries whose images come from no place. Its methods may be called at once.
+// troubles are the registries for whose images no place answers. Its methods are safe for concurrent use.
 type troubles struct {
 	// write replaces the list; nil for none. A list that could not be written is written with the next outcome.
 	write func([]places.Trouble) error
@@ -23,7 +23,7 @@ type troubles struct {
 	listedAt time.Time
 }
 
-// noteOutcome notes whether a place of a registry has answered; why is empty if one has.
+// noteOutcome notes whether a place of a registry answered; why is empty if one did.
 func (t *troubles) noteOutcome(registry, why string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +46,7 @@ func (t *troubles) noteOutcome(registry, why string, now time.Time) {
 	t.writeList(now)
 }
 
-// writeList writes the list if it has other registries than before, or was written a while ago.
+// writeList writes the list if its registries changed, or after listEvery.
 func (t *troubles) writeList(now time.Time) {
 	var list []places.Trouble
 	var names []string

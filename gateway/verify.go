@@ -21,11 +21,11 @@ import (
 
 // verification decides whether an image has the signatures that a policy demands.
 type verification struct {
-	// ask asks image-verifier; nil if there is none, so that nothing passes that a policy is about.
+	// ask asks image-verifier. If it is nil, images under a policy are refused.
 	ask func(context.Context, signatures.Question) (signatures.Answer, error)
-	// turns bounds how many are asked at once: each is a process.
+	// turns limits concurrent questions: each is a process.
 	turns chan struct{}
-	// accepted are the verdicts, by verdictKey: those against an image are asked for again, because it may have been signed since.
+	// accepted are the positive verdicts, by verdictKey. Negative ones are not kept, because the image may be signed later.
 	accepted *lru.Cache
 }
 
@@ -39,7 +39,7 @@ func newVerification(ask func(context.Context, signatures.Question) (signatures.
 	return verification{ask: ask, turns: make(chan struct{}, maxVerifiers), accepted: lru.New(maxVerdicts)}
 }
 
-// askInTurn asks when fewer than maxVerifiers are asked.
+// askInTurn asks image-verifier, with at most maxVerifiers questions at once.
 func (v *verification) askInTurn(ctx context.Context, q signatures.Question) (signatures.Answer, error) {
 	select {
 	case v.turns <- struct{}{}:
@@ -50,11 +50,11 @@ func (v *verification) askInTurn(ctx context.Context, q signatures.Question) (si
 	return v.ask(ctx, q)
 }
 
-// verdictKey is what a verdict depends on. The signatures are of what the digest names.
+// verdictKey is what a verdict depends on.
 type verdictKey struct{ policy, image, digest string }
 
-// lead is an image that containerd resolves. It pulls what the digest names, and the image of an index that it chooses, as something of that name: Linux
-// nodes decide by this name too (containers/image, copy.copySingleImage).
+// lead is the name of an image that containerd resolved. What containerd pulls through it must satisfy the policy of this name, also the image that it
+// chooses from an index. Linux nodes decide by this name too (containers/image, copy.copySingleImage).
 type lead struct {
 	name places.Image
 	at   time.Time
@@ -62,8 +62,8 @@ type lead struct {
 	ended bool
 }
 
-// leads are the names by which digests of a repository were reached lately. containerd has other connections and another login for what it fetches than for
-// what it resolves, so the gateway does not know which pull asks: all names are to be satisfied.
+// leads are the names that recently led to a digest. containerd resolves and fetches over different connections and logins, so the gateway cannot tell to
+// which pull a request belongs: the policies of all names must be satisfied.
 type leads struct {
 	mu   sync.Mutex
 	list *lru.Cache
@@ -78,7 +78,7 @@ const (
 
 func newLeads() *leads { return &leads{list: lru.New(maxLearned)} }
 
-// namesLeadingTo returns the names by which a policy is chosen: those that led to a digest, or its own.
+// namesLeadingTo returns the names whose policies apply: those that led to a digest, or its own.
 func (l *leads) namesLeadingTo(i places.Image, now time.Time) []*lead {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *leads) namesLeadingTo(i places.Image, now time.Time) []*lead {
 	return []*lead{{name: i, at: now}}
 }
 
-// currentLeads returns the leads to a digest whose pulls may go on.
+// currentLeads returns the leads to a digest that have neither ended nor expired.
 func (l *leads) currentLeads(i places.Image, now time.Time) (list []*lead) {
 	v, ok := l.list.Get(i)
 	if !ok {
@@ -137,13 +137,13 @@ type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
 
-// demand is a policy about what is asked for, and the name by which it was chosen.
+// demand is a policy that applies to a target, and the name by which it was chosen.
 type demand struct {
 	lead   *lead
 	policy places.Policy
 }
 
-// namesOf returns the names by which something is judged. containerd asks with HEAD for what it resolves, and for nothing else.
+// namesOf returns the names whose policies apply to a target. containerd sends HEAD only to resolve a name.
 func (h *Handler) namesOf(t target, method string) []*lead {
 	if !t.IsDigest() || method == http.MethodHead {
 		return []*lead{{name: t.Image, at: h.now()}}
@@ -151,7 +151,7 @@ func (h *Handler) namesOf(t target, method string) []*lead {
 	return h.leads.namesLeadingTo(t.Image, h.now())
 }
 
-// demandsOn returns the policies about a target.
+// demandsOn returns the policies that apply to a target.
 func (t target) demandsOn(names []*lead) (list []demand) {
 	if t.kind != manifests {
 		return nil
@@ -176,8 +176,8 @@ func (h *Handler) checkSignatures(ctx context.Context, t target, p places.Place,
 	return &attempt{place: p, text: err.Error(), refused: errors.As(err, &refused)}
 }
 
-// verifyManifest returns nil if a manifest may be passed on: no policy is about it, its signatures satisfy the policies, or it is an index, of which each
-// image is verified when it is asked for. A *refusal is a verdict; any other error means that there is none.
+// verifyManifest returns nil if a manifest may be passed on: no policy applies, its signatures satisfy the policies, or it is an index. Each image of an index
+// is verified when it is requested. A *refusal is a verdict; any other error means that there is none.
 func (h *Handler) verifyManifest(ctx context.Context, t target, p places.Place, m manifest, names []*lead) error {
 	demands := t.demandsOn(names)
 	children, isIndex := childrenOf(m.data)
@@ -227,8 +227,8 @@ func (h *Handler) verifyImage(ctx context.Context, t target, p places.Place, m m
 	return nil
 }
 
-// childrenOf returns the digests of the images of an index, and whether a manifest is one. What could be read as an image too is none, so that it is
-// verified as an image (containerd, core/images, validateMediaType).
+// childrenOf returns the digests of the images of an index, and whether a manifest is one. A manifest that could also be an image does not count as an
+// index, so its signatures are verified (containerd, core/images, validateMediaType).
 func childrenOf(data []byte) ([]string, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {

@@ -27,6 +27,9 @@ func Shown(text string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// fixOtherAnswer is the fix if another program answers, such as a proxy.
+const fixOtherAnswer = "request the URL on the host (curl.exe -k URL), and find out which program answers"
+
 func checkAPI(q Question, a Answer) bundle.Findings {
 	texts := map[Problem]problemText{
 		ProblemName:    {Reason: reason.APIServerUnresolvable, Fix: "add the name to the DNS that the host asks"},
@@ -46,7 +49,8 @@ func checkAPI(q Question, a Answer) bundle.Findings {
 		case ok:
 			all = append(all, refuse(known.Reason, message, known.Fix)...)
 		default:
-			all = append(all, warn(reason.APIServerAnswer, message, "ask the URL on the host, and look at what answers")...)
+			message = fmt.Sprintf("%s does not answer as an API server: %q", Shown(u), r.Text)
+			all = append(all, warn(reason.APIServerAnswer, message, fixOtherAnswer)...)
 		}
 	}
 	return all
@@ -66,7 +70,7 @@ func checkRegistries(q Question, a Answer) bundle.Findings {
 			Fix:    "mirror the image, or set pauseImage in the operator's configuration",
 		},
 		ProblemProxy:  {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the registry"},
-		ProblemAnswer: {Reason: reason.RegistryAnswer, Fix: "ask the URL on the host, and look at what answers"},
+		ProblemAnswer: {Reason: reason.RegistryAnswer, Fix: fixOtherAnswer},
 	}
 	var all bundle.Findings
 	served := false

@@ -44,7 +44,7 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	switch {
 	case len(image.Mirrors) == 0 && !image.Source:
 		f.Severity, f.Reason = bundle.SeverityWarning, reason.NodeImageUnreachable
-		f.Message = fmt.Sprintf("no pod can start: the pause image %s cannot be pulled from anywhere", image.Image)
+		f.Message = fmt.Sprintf("no pod can start without the pause image %s, which cannot be pulled from anywhere", image.Image)
 		f.Fix = "allow or mirror its registry, or set pauseImage in " + SettingsConfigMap
 	case len(image.Mirrors) == 0 && len(c.Mirrors.Sets) > 0:
 		f.Severity, f.Reason = bundle.SeverityInfo, reason.NodeImageNotMirrored

@@ -6,7 +6,7 @@ import (
 	"wmco/bundle"
 )
 
-// FileKind is what stands at a path.
+// FileKind is what is at a path.
 type FileKind string
 
 const (
@@ -26,36 +26,36 @@ type FileInfo struct {
 	Kind FileKind
 	// Size is in bytes.
 	Size int64
-	// Modified is when the contents were last written, by the file system.
+	// Modified is when the contents were last written, as the file system records it.
 	Modified time.Time
 	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and
 	// inode.
 	ID string
-	// Access is empty where the host does not know it, AccessOther where it is neither of the two of a bundle.
+	// Access is empty if the host does not know it, AccessOther if it is neither AccessAdmins nor AccessUsers.
 	Access bundle.Access
-	// Owner is empty where the host does not know it.
+	// Owner is empty if the host does not know it.
 	Owner Owner
 }
 
-// Owner is whose a file or folder is. An owner may change the access at any time, whatever it is
+// Owner owns a file or folder. An owner may change the access at any time, whatever it is
 // (learn.microsoft.com/windows/win32/secauthz/owner-of-a-new-object: READ_CONTROL and WRITE_DAC are always granted).
 type Owner string
 
 const (
 	// OwnerAdmins is SYSTEM, the group or the account of the administrators, or the installer of Windows.
 	OwnerAdmins Owner = "administrators"
-	// OwnerOther is anybody else. Who makes a folder in C:\ or C:\ProgramData, where all users may, owns it.
+	// OwnerOther is any other account. All users may create folders in C:\ and C:\ProgramData, and own those.
 	OwnerOther Owner = "other"
 )
 
-// IsTrusted reports whether only SYSTEM and Administrators can have written the entry at the path: a file or folder of
-// theirs, with access for them alone. A path where nothing is can be trusted.
+// IsTrusted reports whether only SYSTEM and Administrators can have written what is at the path: a file or folder of
+// theirs, with access for them alone. It is also true if nothing is there.
 func (f FileInfo) IsTrusted() bool {
 	own := f.Owner != OwnerOther && (f.Access == "" || f.Access == bundle.AccessAdmins)
 	return f.Kind == FileAbsent || f.Kind != FileOther && own
 }
 
-// AccessOther is any access that is not one of the two of a bundle.
+// AccessOther is any access but AccessAdmins and AccessUsers, which bundles use.
 const AccessOther bundle.Access = "other"
 
 // ServiceConfig is a service as the service control manager keeps it.
@@ -89,8 +89,8 @@ const (
 	ServiceRunning ServiceStatus = "running"
 	// ServicePending means that it is starting or stopping.
 	ServicePending ServiceStatus = "pending"
-	// ServiceDeleting means that it is marked for deletion: it is gone when it has stopped and the last handle to it is
-	// closed.
+	// ServiceDeleting means that it is marked for deletion: Windows deletes it when it has stopped and the last handle
+	// to it is closed.
 	ServiceDeleting ServiceStatus = "deleting"
 )
 
@@ -100,8 +100,8 @@ type ServiceState struct {
 	Status ServiceStatus
 	// Process is the process id of a running service.
 	Process int
-	// Program is the path of the program of that process, where it is now; empty for a service that does not run, and
-	// where that is not known.
+	// Program is the current path of the executable of that process: it changes if the file is renamed. It is empty if
+	// it is unknown or the service does not run.
 	Program string
 	// Dependents are the running services that depend on it, by name.
 	Dependents []string
@@ -113,7 +113,7 @@ type ServiceState struct {
 //	kind        name                    value
 //	variable    its name                its value; a secret may be in it
 //	trusted-ca  digest of the DER       the DER bytes
-//	route       destination (CIDR)      address of the next hop, or bundle.ViaDefault where the route goes there
+//	route       destination (CIDR)      address of the next hop, or bundle.ViaDefault for the default gateway
 //	feature     its name                -
 //	firewall    its name                protocol/port, as in TCP/10250
 //	exclusion   path of the program     -
@@ -129,8 +129,7 @@ type Setting struct {
 	Pending bool
 	// Unknown is why the setting could not be read; empty if it was. It has no Value then.
 	Unknown string
-	// Unavailable reports whether the host has no such settings at all, as Defender's exclusions without Defender:
-	// there is nothing to compare.
+	// Unavailable is true if the host cannot have this kind of setting, such as exclusions on a host without Defender.
 	Unavailable bool
 }
 

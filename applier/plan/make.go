@@ -23,7 +23,8 @@ type Circumstances struct {
 	Skip map[bundle.EntryID]bool
 	// Only are the entries that may change; nil is all.
 	Only map[bundle.EntryID]bool
-	// Shadows are variables that services get with an empty value.
+	// Shadows are variables that were removed from the host since its boot. The service control manager still passes them
+	// on (records.Ledger), so services get them with an empty value.
 	Shadows []string
 	// Networks are the HNS networks that exist.
 	Networks []bundle.HNSNetwork
@@ -154,7 +155,7 @@ func (p *planner) setEndpoint(s Step) {
 	}
 }
 
-// planFolders makes folders, outer ones first, which is the order of the target.
+// planFolders creates folders in the order of the target: outer ones first.
 func (p *planner) planFolders() {
 	for _, f := range p.target.Files {
 		if f.Kind != FileDirectory {
@@ -231,8 +232,7 @@ func (p *planner) planContents() {
 	}
 }
 
-// readByRunning reports whether a running service reads the path. A change of a file that no service has read costs
-// nothing.
+// readByRunning reports whether a running service reads the path. A change of any other file has no impact.
 func (p *planner) readByRunning(path string) bool {
 	key := bundle.FoldPath(path)
 	if p.running == nil {
@@ -249,7 +249,7 @@ func (p *planner) readByRunning(path string) bool {
 	return p.running[key]
 }
 
-// clearPath removes something of another kind that is at a path, with everything in it.
+// clearPath removes an entry of another kind at a path, with everything in it.
 func (p *planner) clearPath(f FileInfo) {
 	for _, child := range p.observed.Folders[bundle.FoldPath(f.Path)] {
 		p.clearPath(child)
@@ -287,7 +287,7 @@ func (p *planner) removeUnknown() {
 	}
 }
 
-// removeUnwanted removes managed entries that are no longer wanted. A folder goes if nothing else is in it.
+// removeUnwanted removes managed entries that are no longer wanted. A folder is removed if nothing else is in it.
 func (p *planner) removeUnwanted() {
 	going := map[string]bool{}
 	for _, path := range p.circumstances.Stale.Paths { // removed whole
@@ -378,7 +378,7 @@ func (p *planner) clearSteps() []Step {
 	return list
 }
 
-// readByStopped are the folded paths that services read which stop. They change while those are stopped.
+// readByStopped returns the folded paths that stopping services read. They change while these services are stopped.
 func (p *planner) readByStopped() map[string]bool {
 	read := map[string]bool{}
 	for _, s := range p.target.Services {

@@ -10,7 +10,7 @@ import (
 // StateFolder holds the applier's records on a host. Only SYSTEM and Administrators can read it.
 const StateFolder = `C:\ProgramData\wmco`
 
-// LockFile is the file that a host locks, or beside which it keeps its lock.
+// LockFile is the file that Windows hosts lock.
 const LockFile = StateFolder + `\lock`
 
 // NewName is the name under which a host writes a file before it replaces the old one. Only the holder of the lock

@@ -11,8 +11,7 @@ type Need struct {
 	Content Content
 }
 
-// NeededContents returns the contents without which the step cannot be done. A file that is written for its access
-// alone needs none.
+// NeededContents returns the contents that the step needs. A change of the access alone needs none.
 func (s Step) NeededContents() []Need {
 	switch s.Verb {
 	case protocol.VerbWrite:

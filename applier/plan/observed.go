@@ -16,18 +16,18 @@ type Observed struct {
 	Services map[string]ServiceState // by name in lower case
 	// Folders are the contents of the folders that were listed, by the folded path of the folder.
 	Folders map[string][]FileInfo
-	// Unread are the files that another program has locked. Their SHA256 is that of before, as far as it is known.
+	// Unread are files that another program has locked. Their SHA256 is the last known one, or empty.
 	Unread []string
 }
 
 // ObservedFile is a file with the digest of its contents.
 type ObservedFile struct {
 	FileInfo
-	// SHA256 is empty where the file was not read.
+	// SHA256 is empty if the file was not read.
 	SHA256 string
 }
 
-// ServiceState returns a service by name, a zero one that is absent if it was not observed.
+// ServiceState returns a service by name. One that was not observed is ServiceAbsent.
 func (observed Observed) ServiceState(name string) ServiceState {
 	return observed.Services[strings.ToLower(name)]
 }

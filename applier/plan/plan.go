@@ -12,7 +12,7 @@ import (
 // Plan is what brings a host from an observation to a target: its steps, in order.
 //
 //	folders, settings, files without readers                    while everything runs
-//	stop          services that change, that read what changes, that depend on those: dependents first
+//	stop          services that change, read a changed file, or depend on such a service: dependents first
 //	delete, clear, unset endpoints, write, put, remove
 //	start         in the order of dependencies, each service once
 //	folders that are empty now
@@ -42,12 +42,12 @@ type Step struct {
 	File    WantedFile
 	Setting WantedSetting
 	Service WantedService
-	// Fresh is true for a start before which the service does not run: it was observed so, or a step before stops it. A
-	// process that it has all the same was started in between, perhaps with what was configured before.
+	// Fresh is true for a start of a service that does not run then: it was observed so, or an earlier step stops it. If
+	// it runs nevertheless, something else started it, perhaps with the old configuration.
 	Fresh bool
 }
 
-// ReaderServices returns the services that are stopped and started for a file that is written before they stop.
+// ReaderServices returns the services that restart because the plan writes a file that they read, while they still run.
 func (p Plan) ReaderServices() []string {
 	written := map[string]bool{}
 	var names []string
@@ -63,7 +63,7 @@ func (p Plan) ReaderServices() []string {
 	return names
 }
 
-// ShownActions returns what the plan shows.
+// ShownActions returns the actions of the steps, for output.
 func (p Plan) ShownActions() []protocol.Action {
 	list := []protocol.Action{}
 	for _, s := range p.Steps {
@@ -72,7 +72,6 @@ func (p Plan) ShownActions() []protocol.Action {
 	return list
 }
 
-// HighestImpact returns the highest impact of all steps.
 func (p Plan) HighestImpact() bundle.Impact {
 	highest := bundle.ImpactNone
 	for _, s := range p.Steps {
@@ -83,7 +82,7 @@ func (p Plan) HighestImpact() bundle.Impact {
 	return highest
 }
 
-// RestartedServices returns the services that stop and start again, by name.
+// RestartedServices returns the services that restart, by name.
 func (p Plan) RestartedServices() []string {
 	stopped := map[string]bool{}
 	var list []string

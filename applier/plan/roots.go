@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// CheckKept checks a path that only a journal names. A parent of the roots is allowed: at most it was created.
+// CheckKept checks a path of a journal. A parent of a root is allowed, because a run creates it if it does not exist.
 func CheckKept(path string) error {
 	if err := bundle.CheckHostPath(path); err != nil {
 		return err
@@ -22,34 +22,34 @@ func CheckKept(path string) error {
 }
 
 // managedRoots are the folders in which bundles may have files, folders, state and logs. A bundle that names another
-// place is refused, whoever sent it.
+// place is refused.
 func managedRoots() []string { return []string{ProgramRoot, `C:\var\log`, `C:\var\lib`} }
 
-// KubeletKeys is the state in which the kubelet keeps the private keys of its certificates. It would make the folder
-// without an access of its own, so that all users could read them (k8s.io/client-go util/certificate: modes of files do
-// nothing on Windows).
+// KubeletKeys is the folder in which the kubelet keeps its private keys. The kubelet would create it with inherited
+// access, so that all users could read the keys (k8s.io/client-go util/certificate: modes of files do nothing on
+// Windows).
 const KubeletKeys = `C:\var\lib\kubelet\pki`
 
-// RuntimeFolder is where containerd, the service of the name RuntimeService, keeps images, and programs that it finds before others. It takes the folder as it
-// is (github.com/containerd/containerd/v2/cmd/containerd/server, CreateTopLevelDirectories), and in C:\ProgramData every user may make one.
+// RuntimeFolder holds the images of containerd (service RuntimeService), and programs that it prefers to others. containerd does not check the owner of an
+// existing folder (github.com/containerd/containerd/v2/cmd/containerd/server, CreateTopLevelDirectories). All users may create folders in C:\ProgramData.
 const (
 	RuntimeService = "containerd"
 	RuntimeFolder  = `C:\ProgramData\containerd`
-	// RuntimePrograms is where it finds them (github.com/containerd/containerd/v2/plugins/services/opt).
+	// RuntimePrograms is the folder of these programs (github.com/containerd/containerd/v2/plugins/services/opt).
 	RuntimePrograms = RuntimeFolder + `\root\opt`
 )
 
 // ProgramRoot is the root with the programs of services.
 const ProgramRoot = `C:\k`
 
-// MovedInPlace reports whether a folder is one of those that every user may make before it is made: it is moved to its
-// place.
+// MovedInPlace reports whether any user could create this folder first. Such a folder is created elsewhere and moved to
+// its place.
 func MovedInPlace(path string) bool {
 	return slices.Contains(GuardedFolders(), path) || path == RuntimeFolder
 }
 
-// GuardedFolders returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what
-// is in a root.
+// GuardedFolders returns the roots and the folders above them, outer ones first. The owner of any of them can change
+// what is in a root.
 func GuardedFolders() []string {
 	var list []string
 	for _, root := range managedRoots() {

@@ -26,7 +26,7 @@ func (p *planner) planServices() {
 
 func (p *planner) configureService(s WantedService, have ServiceState) {
 	if s.Config.CommandLine == "" {
-		return // not ours: it only stops and starts with those it depends on
+		return // unmanaged: it only stops and starts with the services that it depends on
 	}
 	a := protocol.Action{Verb: protocol.VerbPut, Entry: bundle.KindService.ID(s.Config.Name),
 		Reason: protocol.ReasonAbsent, Impact: s.Impact}
@@ -58,7 +58,7 @@ func (p *planner) configureService(s WantedService, have ServiceState) {
 
 func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	if have.Status == ServiceAbsent || have.CommandLine != "" && !runsFromRoots(have.CommandLine) {
-		return // there is none of ours: another program's has the name
+		return // the service of this name belongs to another program
 	}
 	a := protocol.Action{Verb: protocol.VerbDelete, Entry: bundle.KindService.ID(s.Config.Name),
 		Reason: protocol.ReasonUnwanted, Impact: s.Impact}
@@ -69,8 +69,8 @@ func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
 
-// runsAnother reports whether the process of the service has another program than the service is configured with, such
-// as one that was replaced since. A path that no bundle can name does not count.
+// runsAnother reports whether the process of the service runs another executable than the configured one, such as one
+// that was replaced since. A path that no bundle can name does not count.
 func (s ServiceState) runsAnother() bool {
 	known := bundle.CheckHostPath(s.Program) == nil && inRoots(s.Program)
 	return known && bundle.FoldPath(s.Program) != bundle.FoldPath(bundle.Program(s.CommandLine))
@@ -82,8 +82,8 @@ func runsFromRoots(command string) bool {
 	return bundle.CheckHostPath(program) == nil && inRoots(program)
 }
 
-// sameConfig compares everything that the service control manager keeps. Recovery is not compared where the host does
-// not know it (a reset period of -1).
+// sameConfig compares everything that the service control manager keeps. Recovery is not compared if the host does not
+// know it (a reset period of -1).
 func (p *planner) sameConfig(s WantedService, have ServiceState) bool {
 	recovery := have.Recovery.ResetSeconds == -1 ||
 		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds &&
@@ -106,8 +106,8 @@ func sameNames(a, b []string) bool {
 	return slices.Equal(fold(a), fold(b))
 }
 
-// sameEnvironment compares variables, without those that only hide a variable of the host: adding or removing one of
-// those needs no restart.
+// sameEnvironment compares variables, except those that hide a variable of the host: adding or removing these needs no
+// restart.
 func (p *planner) sameEnvironment(s WantedService, have ServiceState) bool {
 	observed := map[string]string{}
 	for _, line := range have.Environment {
@@ -148,7 +148,7 @@ func (s WantedService) HiddenVariables(shadows []string) []string {
 	return lines
 }
 
-// mustStop stops a service if it runs. Of several causes the one of the highest impact is shown.
+// mustStop stops a service if it runs. The cause with the highest impact is shown.
 func (p *planner) mustStop(name string, c cause) {
 	have := p.observed.ServiceState(name)
 	runs := have.Status == ServiceRunning || have.Status == ServicePending || have.Status == ServiceDeleting
@@ -191,8 +191,8 @@ func (p *planner) stopDependents() {
 	}
 }
 
-// stopDependent stops a service for one that it depends on. Of several the highest impact counts, in whichever order
-// they come. It reports whether the service's own dependents have to be looked at again.
+// stopDependent stops a service because one that it depends on stops. The highest impact counts. It reports whether the
+// dependents of the service must be visited again.
 func (p *planner) stopDependent(name string, impact bundle.Impact) bool {
 	key := strings.ToLower(name)
 	have, stops := p.stop[key]
@@ -229,8 +229,8 @@ func (p *planner) stopSteps() []Step {
 	return list
 }
 
-// startSteps returns the steps that start services: those that were stopped and those that should run and do not.
-// Before a boot that is needed anyway, only services that ran before are started.
+// startSteps returns the steps that start services: those that were stopped, and those that should run and do not. If the
+// plan needs a reboot, only services that ran before are started.
 func (p *planner) startSteps() []Step {
 	wait := p.plan.Reboot
 	var list []Step

@@ -24,7 +24,7 @@ type Target struct {
 	Logs map[string]bool
 }
 
-// WantedFile is a file or folder as it should be. One with the kind FileAbsent is removed, for Reason.
+// WantedFile is a file or folder as it should be. With the kind FileAbsent it is removed, for Reason.
 type WantedFile struct {
 	ID     bundle.EntryID
 	Path   string
@@ -86,7 +86,7 @@ func NewTarget(b bundle.Bundle, contents Contents) Target {
 	return t
 }
 
-// addLayer adds what a layer wants, but for its services, which depend on both layers.
+// addLayer adds the entries of a layer except its services, which depend on both layers.
 func (t *Target) addLayer(l bundle.Layer, contents Contents) {
 	t.State = append(t.State, l.State...)
 	for _, d := range l.Directories {
@@ -141,7 +141,7 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents C
 	return item
 }
 
-// addParents adds the folders around others that the bundle does not name, and sorts.
+// addParents adds the parent folders that the bundle does not name, and sorts.
 func (t *Target) addParents() {
 	have, access := map[string]bool{}, map[string]bundle.Access{}
 	for _, f := range t.Files {
@@ -193,8 +193,8 @@ func rankOfKind(k FileKind) int {
 // IsRoot reports whether a path is that of a drive, `C:\`.
 func IsRoot(path string) bool { return len(path) <= len(`C:\`) }
 
-// DropUnwanted adds to the target what must be removed: entries of owned bundles that it does not want. Permanent
-// settings, entries that were found on the host, and authorized keys where none is wanted (bundle.Kind.LastStays) stay.
+// DropUnwanted adds the removal of the entries of owned bundles that the target does not have. Permanent settings and
+// entries that were found on the host stay. If the target has no authorized key, the old keys stay (bundle.Kind.LastStays).
 func (t *Target) DropUnwanted(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
 	d := dropper{target: t, wanted: t.FoldedNames(), found: found, kinds: t.settingKinds()}
 	for _, b := range owned {
@@ -231,7 +231,7 @@ func (t *Target) FoldedNames() map[string]bool {
 
 func fileName(path string) string { return "path " + bundle.FoldPath(path) }
 
-// ServiceName returns the key of a service in Names and Owned.
+// ServiceName returns the key of a service in FoldedNames and Owned.
 func ServiceName(name string) string { return "service " + strings.ToLower(name) }
 
 // dropper adds each entry once.
@@ -254,7 +254,7 @@ func (t *Target) settingKinds() map[bundle.EntryKind]bool {
 
 func (d dropper) dropFile(f WantedFile) {
 	if f.Kind == FileDirectory && f.Access == "" || d.wanted[fileName(f.Path)] {
-		return // a folder that others made, or one that stays
+		return // a parent that no bundle names, or an entry that stays
 	}
 	d.wanted[fileName(f.Path)] = true
 	f.Kind, f.Content, f.Reason = FileAbsent, Content{}, protocol.ReasonUnwanted

@@ -13,11 +13,11 @@ import (
 type Content struct {
 	// SHA256 is of the raw bytes, in hex.
 	SHA256 string `json:"sha256,omitempty"`
-	// Size is in bytes, -1 where only the digest is known.
+	// Size is in bytes, -1 if only the digest is known.
 	Size int64 `json:"size,omitempty"`
 }
 
-// ContentOf returns the content that data is.
+// ContentOf returns the Content of data.
 func ContentOf(data []byte) Content {
 	sum := sha256.Sum256(data)
 	return Content{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}
@@ -57,11 +57,11 @@ func SplitVariable(text string) Variable {
 	return Variable{Name: name, Value: PlainValue(value)}
 }
 
-// Contents is what a host knows of the contents that a manifest names. Public ones are known by their sha256; the
-// digests of secrets are keyed, so those are known from what was sent with them.
+// Contents are the contents that a host knows, by their digests in a manifest. The digest of a public content is its
+// SHA-256. The digest of a secret is keyed, so a host knows a secret only if it was sent along.
 type Contents map[bundle.Digest]Content
 
-// ContentOf returns what the host knows of a content by its digest; size is in bytes, 0 where it is not known.
+// ContentOf returns the Content with a digest; size is in bytes, 0 if it is not known.
 func (k Contents) ContentOf(d bundle.Digest, size int64) Content {
 	if c, ok := k[d]; ok {
 		return c
@@ -72,7 +72,8 @@ func (k Contents) ContentOf(d bundle.Digest, size int64) Content {
 	return Content{}
 }
 
-// ValueOf returns a value as a bundle has it: a secret by its digest, which is sent as content, any other as text.
+// ValueOf returns a value of a bundle. Without a digest, text is the value. With a digest, the value is a secret whose text
+// is sent separately.
 func (k Contents) ValueOf(text string, d bundle.Digest) Value {
 	if d == "" {
 		return PlainValue(text)

@@ -11,8 +11,8 @@ import (
 	"wmco/internal/cli"
 )
 
-// printRollout prints where the rollout is: one line, and one for each group of nodes that does or waits for the same.
-// Nothing is printed if there is no such node.
+// printRollout prints one line about the rollout, and one for each group of nodes that do or wait for the same. It prints
+// nothing if all nodes are done.
 func printRollout(a app, r fleet.Rollout) {
 	if r.Note != "" {
 		cli.Printf(a.stderr, "%s\n", r.Note)
@@ -40,7 +40,7 @@ func printRollout(a app, r fleet.Rollout) {
 	cli.Printf(a.stdout, "\n")
 }
 
-// timeLeft is what an estimate of the rest adds to a line; empty where there is none.
+// timeLeft is the estimate at the end of a line; empty if there is none.
 func timeLeft(r fleet.Rollout) string {
 	if r.TakesSeconds == 0 {
 		return ""
@@ -48,7 +48,7 @@ func timeLeft(r fleet.Rollout) string {
 	return "; " + estimate(r.Takes(), r.Unmeasured)
 }
 
-// estimate is how long something takes, by the turns before.
+// estimate is the remaining time, from earlier updates.
 func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 	if len(unmeasured) > 0 {
 		return "at least " + formatAge(d) + " left (no measured update with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
@@ -63,8 +63,8 @@ func fewNames(names []string) string {
 	return bundle.JoinFirst(names, 3, ", ", bundle.AndOthers)
 }
 
-// turnsOf returns for the table where each node is in the rollout: that it has the newest bundle, or what it does or
-// waits for. The words differ from those of the states, which are about the published bundle.
+// turnsOf returns the column ROLLOUT of the table: Done for a node that the rollout has finished, otherwise what it does or
+// waits for. The states are about the published bundle instead.
 func turnsOf(r fleet.Rollout) map[string]string {
 	turns := map[string]string{}
 	for _, s := range r.Nodes {

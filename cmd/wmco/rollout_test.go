@@ -136,14 +136,14 @@ func midway(t *testing.T) []any {
 		rolledNode(t, "win-b", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		rolledNode(t, "win-c", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		paused,
-		operatorSays("False", "0 of 4 nodes have the newest bundle, 1 in progress, 3 waiting; win-a: canary, settling until 2026-01-01T12:00:30Z"),
+		operatorSays("False", "0 of 4 nodes done, 1 in progress, 3 waiting; win-a: canary, settling until 2026-01-01T12:00:30Z"),
 	}
 }
 
 func TestStatusShowsTheRollout(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, stderr := atNoon(t, "status", "--from", from)
-	want := `rollout: 0 of 4 nodes have the newest bundle, 1 in progress, 3 waiting; win-a: canary, settling for another 30s; about 2m30s left
+	want := `rollout: 0 of 4 nodes done, 1 in progress, 3 waiting; win-a: canary, settling for another 30s; about 2m30s left
   Waiting   win-b, win-c: waiting for canary win-a
   Waiting   win-d: the node is paused
 

@@ -18,7 +18,6 @@ import (
 	"wmco/report/mustgather"
 )
 
-// statusFlags are those of `wmco status`.
 type statusFlags struct {
 	inputFlags
 	watch    bool
@@ -35,15 +34,15 @@ func statusCommand(a app) *cobra.Command {
 		Long: `List the Windows nodes with their state, its age, and the reason and fix if a node is stuck. -o wide adds the bundles. With NODE, print
 the agent's report and the last updates of that node.
 
-Problems of the operator and of the inputs come first, then the rollout: how many nodes have the newest bundle, what the others wait
-for, and an estimate of the remaining time from earlier updates. Hosts that are joining, being removed or waiting are listed below the
-nodes.
+Problems of the operator and of the inputs come first, then the rollout: how many nodes are done, what the others wait for, and an
+estimate of the remaining time from earlier updates. STATE compares a node with the bundle that is published for it, ROLLOUT with the
+newest bundle, which is published node by node. Hosts that are joining, being removed or waiting are listed below the nodes.
 
-The command reads only the cluster: Nodes, WindowsNodesStatus, the settings and the operator's Lease. --watch prints each change of a
-node with its duration, until interrupted.` +
+The command changes nothing. It reads Nodes, WindowsNodesStatus, the settings and the operator's Lease. --watch prints each change of
+a node with its duration, until interrupted.` +
 			cli.ExitHelp(
 				"0  all nodes are updated and Ready, and the condition Ready of WindowsNodesStatus is True (not checked when you select nodes)",
-				"1  a node is not updated or not Ready, or the operator is silent or absent",
+				"1  a node is not updated or not Ready, a host waits or cannot join, a condition reports a problem, or the operator is silent or absent",
 				"2  invalid usage, or no such node or host", "3  the cluster cannot be reached",
 				"130  interrupted",
 			),
@@ -153,7 +152,7 @@ func (f *statusFlags) completeNames(cmd *cobra.Command, args []string, _ string)
 	return all.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// at is when the Nodes were as they are read: now, or when a must-gather was collected.
+// at is the time that the answer is about: now, or when the must-gather was collected.
 func (f *statusFlags) at(a app) time.Time {
 	for _, dir := range f.from {
 		if isLive(dir) {
@@ -179,7 +178,7 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 		return nil
 	}
 	at := f.at(a)
-	a.now = func() time.Time { return at } // durations are up to the time of what was read
+	a.now = func() time.Time { return at } // durations end there
 	printOperator(a, now.Operator)
 	for _, c := range now.Problems() {
 		cli.Printf(a.stdout, "%s\n", cli.Ready(wrapWide(a, problem(c), "    ")))
@@ -219,8 +218,8 @@ func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	line("message", r.Message)
 	line("fix", r.Fix)
 	printLog(a, r.Log)
-	line("permitted", string(r.MaxImpact))
-	line("required", string(r.Impact))
+	line("max impact", string(r.MaxImpact))
+	line("needs impact", string(r.Impact))
 	line("missing", strings.Join(r.Missing, ", "))
 	line("needs reboot", joinBy(r.RebootPending, func(id bundle.EntryID) string { return string(id) }, ", "))
 	if r.Repaired > 0 {

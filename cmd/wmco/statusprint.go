@@ -22,7 +22,7 @@ import (
 // mostExplained is how many reasons are explained below a table.
 const mostExplained = 20
 
-// printNodes prints a row for each node and each host that is none, and below the problems and fixes.
+// printNodes prints a table of nodes, one of the other hosts, and then the problems with their fixes.
 func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	if len(now.Nodes)+len(now.Hosts) == 0 {
 		cli.Printf(a.stderr, "%s\n", f.nothing())
@@ -119,7 +119,7 @@ type advice struct {
 	message, fix string
 }
 
-// adviceOf collects the problems of nodes and hosts; those with the same text are one.
+// adviceOf collects the problems of nodes and hosts, each text once.
 func adviceOf(now fleet.Fleet) []advice {
 	var all []advice
 	add := func(name, message, fix string) {
@@ -144,12 +144,11 @@ func adviceOf(now fleet.Fleet) []advice {
 	return all
 }
 
-// isExplained reports whether the line of a stopped rollout has the cause and the fix of a node already.
+// isExplained reports whether the line of a stopped rollout already has the cause and the fix of a node.
 func isExplained(r fleet.Rollout, row fleet.Row) bool {
 	return r.Fix != "" && strings.Contains(r.Fix, row.Fix) && strings.Contains(r.Message, row.Message)
 }
 
-// printAdvice prints it, within 80 columns.
 func printAdvice(a app, all []advice) {
 	for _, x := range all[:min(mostExplained, len(all))] {
 		cli.Printf(a.stdout, "\n%s\n", cli.Ready(wrapWide(a, fewNames(x.names)+": "+cmp.Or(x.message, "needs attention"), "  ")))
@@ -162,7 +161,7 @@ func printAdvice(a app, all []advice) {
 	}
 }
 
-// printHosts prints everything about hosts, for the one that was asked for.
+// printHosts prints everything about the named host.
 func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 	for _, h := range now.Others() {
 		for _, line := range [][2]string{
@@ -178,7 +177,7 @@ func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 	}
 }
 
-// printRow prints a name and its text, and nothing without a text.
+// printRow prints a name and its text, or nothing if the text is empty.
 func printRow(a app, name, text string) {
 	if text != "" {
 		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("%-14s  ", name), relativeTimes(a.now(), text), terminalColumns(a.stdout)))
@@ -193,7 +192,7 @@ func printLog(a app, log bundle.LogTail) {
 	}
 }
 
-// printNames prints what other commands take: node/NAME.
+// printNames prints node/NAME, which other commands accept.
 func printNames(a app, now fleet.Fleet) {
 	for _, r := range now.Nodes {
 		cli.Printf(a.stdout, "node/%s\n", r.Node)

@@ -25,12 +25,11 @@ import (
 //	a Node asks for adoption, or the settings do --> the host of a Machine or entry with its address, under the key that is pinned on the Node
 //	                                             --> its facts name the Node --> the record of the host: adopted from now on
 //
-// What is done then is that of a rollout (controller/node, controller/rollout). The Node chooses no host: it is asked
-// for by the host.
+// The rest is a rollout (controller/node, controller/rollout). A Node cannot choose its host: the host names the Node.
 
-// waitingNodes are the Nodes of another operator that report an address of the host, which is not known to be a Node.
-// Such a host is not reached before its adoption is wanted. A Node that this operator knows is no evidence about another
-// host.
+// waitingNodes returns the Nodes of the existing operator that report an address of the host, while the host is not known
+// to be a Node. The operator does not log in to such a host before its adoption is requested. A Node that this operator
+// has recorded is no evidence about another host.
 func (h Host) waitingNodes(ctx context.Context) ([]corev1.Node, error) {
 	if h.Name != "" || h.ClaimedBy == "" {
 		return nil, nil
@@ -48,18 +47,18 @@ func (h Host) waitingNodes(ctx context.Context) ([]corev1.Node, error) {
 	return list, nil
 }
 
-// wantedNodes returns those whose adoption is wanted.
+// wantedNodes returns the nodes whose adoption is requested.
 func (h Host) wantedNodes(nodes []corev1.Node) []corev1.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !h.IsAdoptionWanted(&n) })
 }
 
-// IsAdoptionWanted reports whether the Node of another operator is to be adopted.
+// IsAdoptionWanted reports whether the annotation of the Node or the settings request its adoption.
 func (h Host) IsAdoptionWanted(node *corev1.Node) bool {
 	return fleet.IsAdoptionWanted(h.Wanted.Cluster.Settings, node.Annotations)
 }
 
-// identifyAdopted records which of the wanted Nodes the host is, if it is one of them. A Node that lies about its
-// address keeps no other one from that.
+// identifyAdopted records which of the wanted Nodes the host is, if it is one of them. A Node with a wrong address does
+// not prevent the adoption of another one.
 func (h Host) identifyAdopted(ctx context.Context, wanted []corev1.Node) Progress {
 	var first error
 	for _, node := range wanted {
@@ -72,8 +71,8 @@ func (h Host) identifyAdopted(ctx context.Context, wanted []corev1.Node) Progres
 	return h.progressOfError(first)
 }
 
-// identifyAs records that the host is this Node, if it states so under the key that the existing operator has pinned for
-// it.
+// identifyAs records that the host is this Node, if its facts name the Node and it has the host key that the existing
+// operator pinned.
 func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -97,8 +96,8 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	return errRecorded // the Node was deleted
 }
 
-// checkAdoption refuses the adoption of a Node that is not asked for, or whose host has another key than the existing
-// operator has pinned.
+// checkAdoption refuses an adoption that was not requested, or whose host has another key than the pinned one of the
+// existing operator.
 func (h Host) checkAdoption(ctx context.Context, t remote.Target, node *corev1.Node) error {
 	if !h.IsAdoptionWanted(node) {
 		return &refusal{fleet.ReasonWaitingForAdoption,

@@ -21,17 +21,17 @@ import (
 type Checks struct {
 	Live  client.Reader
 	Login *hosts.Login
-	// Versions are those that API servers tell.
+	// Versions returns the versions that the API servers report.
 	Versions func(context.Context) ([]string, error)
 	// Payload are the executables that the operator has.
 	Payload payload.Set
 	Now     func() time.Time
-	// Held returns why a change of these inputs waits for a confirmation, empty if none does; nil is never asked. A new
-	// host would get it.
+	// Held returns why a change of the inputs is held, or an empty text. New hosts do not join while it is held, because
+	// they would get it. Held may be nil.
 	Held func(context.Context, *desired.Hosts) (string, error)
 }
 
-// JudgeCluster judges the cluster, and returns what it was judged by of the trusted CAs.
+// JudgeCluster checks whether hosts can join. It also returns the trusted CAs that it read for that.
 func (c *Checks) JudgeCluster(ctx context.Context, inputs *desired.Hosts) (checks.Result, checks.TrustedCA, error) {
 	trusted := checks.TrustedCA{Proxy: !inputs.Cluster.Proxy.IsZero()}
 	if trusted.Proxy {
@@ -58,7 +58,7 @@ func (c *Checks) JudgeCluster(ctx context.Context, inputs *desired.Hosts) (check
 	}), trusted, nil
 }
 
-// heldFindings returns what keeps new hosts from joining while the nodes keep what they have.
+// heldFindings returns the findings that prevent joins while a change is held.
 func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundle.Findings, error) {
 	var found bundle.Findings
 	for _, f := range deletions.HoldingFindings(inputs.Findings) {
@@ -78,7 +78,7 @@ func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundl
 	return found, nil
 }
 
-// WaitingFor returns what a host waits for that may not join now; ok is false if it may.
+// WaitingFor returns why no host can join now; ok is false if hosts can join.
 func WaitingFor(r checks.Result) (p Progress, ok bool) {
 	if !r.JoinsWait {
 		return Progress{}, false

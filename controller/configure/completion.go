@@ -86,16 +86,16 @@ func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress
 		Finished: true}, nil
 }
 
-// takeBackRemoval ends a removal whose entry is there again. A node that works is joined, as it was before: what it
-// lacks comes with the rollout. Any other one joins again, as its host may have been cleaned up.
+// takeBackRemoval ends a removal whose entry was added again. A node that works counts as joined, and gets changes with
+// the rollout. Any other one joins again, because its host may have been cleaned up.
 func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, m Marks) (Progress, error) {
 	_, err := h.WriteMarks(ctx, node, m)
 	return Progress{State: StateJoining, Reason: ReasonCompleting,
 		Message: "the removal is canceled, because the host has an entry again", Node: node.Name, Again: AgainSoon}, err
 }
 
-// findMissing returns what a node that has not joined waits for, empty if it has the bundle that is rendered from its
-// facts, with nothing that waits for its network, and is Ready. It returns that bundle.
+// findMissing returns the wanted bundle of a joining node, and what the node waits for. The text is empty if the node has
+// this bundle, its network is set up, and it is Ready.
 func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, string, error) {
 	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
 	if err != nil {
@@ -123,7 +123,7 @@ func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, 
 	return wanted.Bundle, "", nil
 }
 
-// labelAndCordonNode labels and cordons a new Node. It reports whether there was anything to write.
+// labelAndCordonNode labels and cordons a new Node. It reports whether it wrote anything.
 func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, error) {
 	m, err := h.hostMarks(ctx, node)
 	if err != nil || m.Annotations == nil {
@@ -134,8 +134,8 @@ func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, 
 		return false, err
 	}
 	before.restoreOnto(&m, node)
-	// A node whose agent has reported was joined by hand (wmco apply), where this operator did not do it: it has pods
-	// already. The cordon of an administrator stays theirs.
+	// A node whose agent has reported, and that this operator did not join, was joined by hand (wmco apply) and has pods
+	// already. The cordon of an administrator stays.
 	interrupted := h.isUpgradeInterrupted(node)
 	if !before.Cordoned && (node.Annotations[published.ReportAnnotation] == "" || h.joinedHere(node)) &&
 		(!node.Spec.Unschedulable || interrupted) {
@@ -156,8 +156,7 @@ func (h Host) joinedHere(node *corev1.Node) bool {
 	return ok && r.Origin == record.OriginJoined && node.Annotations[JoiningAnnotation] == ""
 }
 
-// hostMarks are those of every node, by what the operator knows of its host. There are none while the private key
-// cannot be used.
+// hostMarks returns the marks that every node has. There are none while the private key cannot be used.
 func (h Host) hostMarks(ctx context.Context, node *corev1.Node) (Marks, error) {
 	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
 	key, findings, err := h.Login.PrivateKey(ctx)
@@ -186,7 +185,7 @@ func (h Host) hostMarks(ctx context.Context, node *corev1.Node) (Marks, error) {
 	return m, nil
 }
 
-// MarkAdopted writes on the Node of an adopted host what other nodes have from their join. Nothing is left to ask for.
+// MarkAdopted writes the marks of joined nodes to the Node of an adopted host, and removes the annotation adopt.
 func (h Host) MarkAdopted(ctx context.Context, node *corev1.Node) error {
 	m, err := h.hostMarks(ctx, node)
 	if err != nil {
@@ -203,8 +202,8 @@ func (h Host) MarkAdopted(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// isUpgradeInterrupted reports whether the cordon of a Node is that of the existing operator, which was removed in an
-// upgrade of the node: it labels the node, cordons and drains it, and uncordons it at the end
+// isUpgradeInterrupted reports whether the existing operator cordoned the Node for an upgrade, and was removed before its
+// end. It labels the node, cordons and drains it, and uncordons it at the end
 // (openshift/windows-machine-config-operator, pkg/nodeconfig). This operator writes the label only on nodes that have
 // its desired version.
 func (h Host) isUpgradeInterrupted(node *corev1.Node) bool {
@@ -213,8 +212,7 @@ func (h Host) isUpgradeInterrupted(node *corev1.Node) bool {
 		node.Annotations[published.CordonAnnotation] == ""
 }
 
-// lacksMarks reports whether the Node of an adopted host lacks one of the annotations that only this operator writes,
-// or that it always does.
+// lacksMarks reports whether the Node of an adopted host lacks an annotation that this operator always writes.
 func lacksMarks(n render.Node, node *corev1.Node) bool {
 	return node.Annotations[hosts.PinAnnotation] == "" || node.Annotations[keys.HashAnnotation] == "" ||
 		n.Backing == render.BackingInstance && node.Annotations[InstanceAnnotation] == ""
@@ -236,7 +234,7 @@ func (h Host) uncordonAndMark(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// WriteMarks writes what of the marks a Node does not have, as it was read. It reports whether anything was written.
+// WriteMarks patches the marks that differ from node, which the caller has read. It reports whether it wrote anything.
 func (j *Joiner) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
 	patch, err := m.mergePatch(node)
 	if err != nil || patch == nil {

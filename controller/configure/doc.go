@@ -2,8 +2,9 @@
 //
 //	Machine, entry --Joiner--> first bundle over SSH --> Node --> complete bundle --> node agent
 //
-// It writes to hosts through the applier alone. Between calls it keeps only the progress of each host, for the status
-// (Unjoined). The controllers of Machines, instances and Nodes call it.
+// It writes to hosts through the applier alone. What is done next is read from the Node and the host. In memory it keeps
+// progress for the status (Unjoined) and for how long a host has waited (Sightings). The controllers of Machines,
+// instances and Nodes call it.
 package configure
 
 import (

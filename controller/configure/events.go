@@ -24,8 +24,8 @@ const (
 // InstancesName is the ConfigMap with the instances.
 const InstancesName = render.InstancesConfigMap
 
-// InstanceReference names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the
-// event; an object that cannot be read is named without.
+// InstanceReference names an entry of windows-instances in an Event. `oc describe configmap` shows the Event because of
+// the UID, which is empty if the ConfigMap cannot be read.
 func InstanceReference(ctx context.Context, r client.Reader, namespace, entry string) *corev1.ObjectReference {
 	var instances corev1.ConfigMap
 	_ = r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, &instances) // see above
@@ -33,8 +33,9 @@ func InstanceReference(ctx context.Context, r client.Reader, namespace, entry st
 		UID: instances.UID, FieldPath: "data[" + entry + "]"}
 }
 
-// RecordProgress sends an Event about an object: that a host has joined, or why it has not. Events that differ in their note alone
-// are one for client-go, which keeps the first note: the action is the reason why, and each entry has a field path.
+// RecordProgress sends an Event about an object: that a host has joined, or why it has not. client-go merges Events that
+// differ only in their note, and keeps the first note. So the action of a failure is its reason, and each entry has a
+// field path.
 func RecordProgress(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
 	switch {
 	case p.Finished:

@@ -8,9 +8,8 @@ import (
 	"wmco/payload"
 )
 
-// Executables are those of this operator that nodes get: of all minor versions of Kubernetes, the ones of the
-// cluster's. Another minor version is like another operator: its executables are on a host before a bundle with them is
-// published for its node.
+// Executables are the operator's executables for the minor version of Kubernetes that the cluster has. Those of another
+// minor version are copied to a host before a bundle that needs them is published for its node.
 type Executables struct {
 	set     payload.Set
 	Changed base.Signal
@@ -20,7 +19,7 @@ type Executables struct {
 	known  bool
 }
 
-// NewExecutables returns the executables of an operator, of which it is not known yet which ones nodes get.
+// NewExecutables returns Executables without a chosen minor version.
 func NewExecutables(set payload.Set) *Executables {
 	return &Executables{set: set, Changed: base.NewSignal()}
 }
@@ -38,7 +37,7 @@ func (x *Executables) ChooseMinorVersion(kubernetes string) bundle.Digest {
 	return digest
 }
 
-// ChosenDigest returns what ChooseMinorVersion returned last, and whether it was called.
+// ChosenDigest returns the last digest of ChooseMinorVersion; false if it was not called.
 func (x *Executables) ChosenDigest() (bundle.Digest, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

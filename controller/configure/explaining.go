@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// mostExplained is how many findings a Progress has, maxExplained how many bytes each: their texts are of the host.
+	// mostExplained is how many findings a Progress has, maxExplained how many bytes of each, because hosts write them.
 	mostExplained, maxExplained = 3, 200
-	// explainEvery is how often a host is asked what it lacks while it is retried: it asks API servers and
+	// explainEvery is how often a host is asked for its findings while it is retried: it contacts API servers and
 	// registries for that.
 	explainEvery = 10 * time.Minute
 )
 
-// explanations are what hosts that do not join lacked when they were asked last. The zero value has none.
+// explanations are the last findings of hosts that do not join. The zero value is empty.
 type explanations struct {
 	mu  sync.Mutex
 	all map[string]explanation
@@ -34,7 +34,7 @@ type explanation struct {
 	findings bundle.Findings
 }
 
-// recentOf returns what a host lacked; false if it is to be asked. Others that are to be asked again are forgotten.
+// recentOf returns the findings of a host; false if it must be asked again. It drops those of other hosts that are as old.
 func (e *explanations) recentOf(host string, now time.Duration) (bundle.Findings, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,8 +52,8 @@ func (e *explanations) keepExplanation(host string, x explanation) {
 	e.all[host] = x
 }
 
-// explainFailure adds what the host lacks to the progress of one that does not join. A host that gives no answer leaves
-// it as it is.
+// explainFailure adds the findings of a host that does not join to its progress. Without an answer of the host it adds
+// nothing.
 func (h Host) explainFailure(ctx context.Context, w hosts.Wish, p Progress) Progress {
 	now := h.Elapsed()
 	findings, known := h.explained.recentOf(h.recordID(), now)
@@ -72,9 +72,8 @@ func (h Host) explainFailure(ctx context.Context, w hosts.Wish, p Progress) Prog
 	return withFindings(p, findings)
 }
 
-// withFindings adds the findings that may explain why a host does not join: errors, and warnings where there are none.
-// What is only worth knowing explains nothing. The fix is that of an error; a warning may have nothing to do with it,
-// so it leaves a fix that is known.
+// withFindings adds the findings that may explain why a host does not join: errors, or warnings if there is no error. The
+// fix of an error replaces the known one. The fix of a warning does not, because the warning may have another cause.
 func withFindings(p Progress, findings bundle.Findings) Progress {
 	likely := findings.Of(bundle.SeverityError)
 	sure := len(likely) > 0

@@ -23,18 +23,16 @@ import (
 	"wmco/render"
 )
 
-// Counters count for Prometheus; metrics.Counters does.
+// Counters are the metrics of joins. metrics.Counters implements them.
 type Counters interface {
-	// CountNode notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that
-	// took.
+	// CountNode counts a Node whose host has joined, CountMachine a Machine, and how long that took.
 	CountNode(backing string, took time.Duration)
 	CountMachine(took time.Duration)
-	// CountFailure notes a failed attempt to bring a host further.
+	// CountFailure counts a failed step of a join.
 	CountFailure(reason string)
 }
 
-// Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from
-// the host.
+// Joiner makes hosts nodes. It does not remember the steps of a join: it reads them from the Node and the host.
 type Joiner struct {
 	// Reader is a cache of Windows Nodes, unstructured.
 	Reader client.Reader
@@ -53,20 +51,20 @@ type Joiner struct {
 	Silence windowsnode.Silence
 	// Random makes the salt of encrypted user names.
 	Random func([]byte) (int, error)
-	// Unjoined is told how far each host is.
+	// Unjoined records the progress of each host.
 	Unjoined *Unjoined
 	// Counters count joins and failures.
 	Counters Counters
 
-	// unregistered is since when hosts have had the bundle to join with, and no Node.
+	// unregistered is how long hosts have had the join-stage bundle and no Node.
 	unregistered Sightings
-	// pulling is since when new nodes wait for their pinned images.
+	// pulling is how long new nodes have waited for their pinned images.
 	pulling Sightings
-	// explained is what hosts that do not join lacked when they were asked last.
+	// explained has the last findings of hosts that do not join.
 	explained explanations
 }
 
-// ErrNotListed means that no Machine and no entry of windows-instances has the host, so that its account is not known.
+// ErrNotListed means that the host has no Machine and no entry in windows-instances, so its account is not known.
 var ErrNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not " +
 	"known; start the service " + bundle.AgentService + " on the host")
 
@@ -127,7 +125,7 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	}
 	wanted := h.wantedNodes(waiting)
 	if len(waiting) > 0 && len(wanted) == 0 {
-		// The setting that adopts all is no change of its Node.
+		// The setting that adopts all nodes does not change the Node.
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: h.ClaimedBy, Again: AgainLater}, nil
 	}
 	if h.Name == "" {
@@ -160,8 +158,7 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	return h.completeNode(ctx, windowsnode.Decode(*node))
 }
 
-// unusableEntry returns the problem of an entry of windows-instances that stands for no host, or for one that cannot
-// be found.
+// unusableEntry returns the problem of an entry of windows-instances that is invalid or whose name cannot be resolved.
 func unusableEntry(inputs *desired.Hosts, ref Ref) (Progress, bool) {
 	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool {
 		return ref.Machine == "" && e.Address == ref.Address
@@ -180,8 +177,8 @@ type Host struct {
 	Wanted *desired.Hosts
 }
 
-// applyHostBundle applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not
-// recorded yet is recorded first.
+// applyHostBundle applies the bundle of the host over SSH, if it differs. A host whose Node exists and has no record is
+// recorded first.
 func (h Host) applyHostBundle(ctx context.Context) Progress {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -210,31 +207,31 @@ func (h Host) applyHostBundle(ctx context.Context) Progress {
 	return h.awaitNode(ctx, w, p)
 }
 
-// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is
-// no such Node, and that no other host has the name.
+// formerNode returns the name of the Node that a host with these facts may have been: identifyHost has checked that there
+// is no such Node, and that no other host has the name.
 func (h Host) formerNode(facts bundle.Facts) string {
 	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return "" // it was no Node's
+		return "" // no Node can have this name
 	}
 	return name
 }
 
-// ApplyRequest is the request for the host, if it is the one of its record.
+// ApplyRequest returns the request to apply the bundle. The host refuses it if it is not the one of its record
+// (CheckFacts).
 func (h Host) ApplyRequest() (hosts.Wish, error) {
 	target, err := h.Hosts.TargetOf(gather.HostID(h.Node), LoginAccount(h.Node, h.Wanted.Cluster.Platform), h.Address)
 	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.Wanted, Check: h.CheckFacts}, err
 }
 
-// progressOfError returns what an error means for the host.
+// progressOfError returns the Progress for an error.
 func (h Host) progressOfError(err error) Progress {
 	p := ProgressOfError(err)
 	p.Node = cmp.Or(p.Node, h.Name, h.ClaimedBy)
 	return p
 }
 
-// resumeInterrupted helps a host on whose agent a run is in the way that another operator has begun, before it was
-// killed.
+// resumeInterrupted resumes a run on the host that an operator began before it was killed, because it blocks the agent.
 func (h Host) resumeInterrupted(ctx context.Context) {
 	w, err := h.ApplyRequest()
 	if err == nil {
@@ -245,7 +242,7 @@ func (h Host) resumeInterrupted(ctx context.Context) {
 	}
 }
 
-// progressOfOutcome returns what an outcome means for a host that is not complete.
+// progressOfOutcome returns the Progress of a joining host for an outcome.
 func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {

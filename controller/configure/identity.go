@@ -24,19 +24,18 @@ import (
 	"wmco/render"
 )
 
-// Which host a Node is stands in the operator's own record (controller/windowsnode/record). A host comes to be a Node there only when both say so and
-// no third one does:
+// The operator's own records name the host of each Node (controller/windowsnode/record). A host is recorded as a Node only if both confirm it, and no other
+// host contradicts:
 //
 //	the host, over SSH under its pinned key: its kubelet registers under the name of the Node
-//	the Node:                                all its addresses are the host's by its facts, and one is that at which it is reached,
+//	the Node:                                all its addresses are the host's by its facts, and the operator reaches it at one of them,
 //	                                         unless the operator approved the certificate of this name for the key that the host waited with
 //	the records and the inputs:              no other host is this Node, and none has one of these addresses
 //
 // A Node that reports another host's addresses does not get that host, and a host that takes another one's name does
 // not get that Node.
 
-// CheckFacts refuses a host that does not say that it is the Node of its record. It is called with the facts of the
-// host, before anything is changed there.
+// CheckFacts refuses a host whose facts do not name the Node of its record. It is called before anything is changed there.
 func (h Host) CheckFacts(facts bundle.Facts) error {
 	return CheckSameNode(h.Node, h.Name, facts, h.Wanted.Cluster)
 }
@@ -58,8 +57,7 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Clus
 	}
 }
 
-// checkCluster refuses a host whose kubelet belongs to another cluster: it is that one's. Its own report
-// keeps nothing but itself from being changed.
+// checkCluster refuses a host whose kubelet belongs to another cluster. A wrong report of a host blocks only this host.
 func checkCluster(facts bundle.Facts, c render.Cluster) error {
 	if why, fix := c.ForeignKubelet(facts); why != "" {
 		return &refusal{ReasonOtherCluster, why, fix}
@@ -67,11 +65,11 @@ func checkCluster(facts bundle.Facts, c render.Cluster) error {
 	return nil
 }
 
-// errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
+// errRecorded ends an attempt in which the host was recorded as an existing Node. The next attempt reads the record.
 var errRecorded = errors.New("the host is recorded as a Node")
 
-// identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records
-// the Node that the host is. A Node of another operator is recorded when its adoption is wanted.
+// identifyHost is for a host that is not known to be a Node. It refuses a host that is recorded as another one, and records
+// the Node of the host. A Node of the existing operator is recorded when its adoption is requested.
 func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Facts) error {
 	if err := checkCluster(facts, h.Wanted.Cluster); err != nil {
 		return err
@@ -121,7 +119,7 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	return errRecorded
 }
 
-// noteJoin notes that this operator makes the host a node. Its agent may report before the operator has seen the Node.
+// noteJoin records that this operator joins the host. Its agent may report before the operator has seen the Node.
 func (h Host) noteJoin(ctx context.Context, t remote.Target) error {
 	if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginJoined {
 		return nil
@@ -136,9 +134,9 @@ func (h Host) noteJoin(ctx context.Context, t remote.Target) error {
 	return nil
 }
 
-// checkOwnAddress refuses an instance that is reached at an address which its host does not have, as behind a
-// translation of addresses. The kubelet gets the address of the entry as --node-ip, finds no adapter with it, and never
-// reports one (k8s.io/kubernetes pkg/kubelet/nodestatus, NodeAddress): the host would wait for ever.
+// checkOwnAddress refuses an instance whose host does not have the address of its entry, for example behind NAT. The kubelet
+// gets this address as --node-ip, finds no adapter with it, and never reports an address (k8s.io/kubernetes
+// pkg/kubelet/nodestatus, NodeAddress).
 func (h Host) checkOwnAddress(facts bundle.Facts) error {
 	if h.Backing != render.BackingInstance || !isIPAddress(h.Address) || facts.HasAddress(h.Address) {
 		return nil
@@ -163,8 +161,8 @@ func isIPAddress(entry string) bool {
 // errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.
 var errNoAddress = errors.New("the Node has no address yet")
 
-// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by another
-// operator, an older version or a person.
+// originOf returns who joined the host. A Node that was complete before its record was joined by another operator, an older
+// version or a person.
 func originOf(node *corev1.Node) record.Origin {
 	if windowsnode.IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
 		return record.OriginAdopted
@@ -172,8 +170,8 @@ func originOf(node *corev1.Node) record.Origin {
 	return record.OriginJoined
 }
 
-// findDuplicateHost returns another host of the inputs without a Node that is the same host by its facts. Of the two,
-// the one whose address sorts first goes on.
+// findDuplicateHost returns another host of the inputs without a Node that is the same host by its facts. The one whose
+// address sorts first continues.
 func (h Host) findDuplicateHost(facts bundle.Facts) (render.Node, bool) {
 	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {
 		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode &&
@@ -185,8 +183,8 @@ func (h Host) findDuplicateHost(facts bundle.Facts) (render.Node, bool) {
 	return h.Wanted.All[i], true
 }
 
-// yieldRecords refuses the host if another one is, or was, the Node of this name. It returns the record of an entry
-// that was replaced by this one, for the same host under the same key.
+// yieldRecords refuses the host if another one is, or was, the Node of this name. If another entry for the same host and key
+// was replaced by this one, it returns the record of that entry.
 func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string,
 	facts bundle.Facts) (replaced record.Record, err error) {
 	all, err := h.Login.Records.LiveRecords(ctx)
@@ -240,8 +238,8 @@ func (h Host) forgetReplaced(ctx context.Context, r record.Record) error {
 	return h.Login.Records.ForgetRecord(ctx, r.ID())
 }
 
-// refuseForeignNode refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host
-// of an entry that was replaced is that Node by its key, and may have changed its address.
+// refuseForeignNode refuses a host whose name is that of a Node with other addresses. If the entry of the host was replaced,
+// the key proves that it is that Node, and its address may have changed.
 func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bundle.Facts,
 	replaced record.Record) error {
 	known := replaced.IsNode(node.Name, node.UID)
@@ -270,7 +268,7 @@ func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bu
 		}
 		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
 	}
-	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose
+	// The facts about addresses are not trusted. The operator itself knows at which it reached the host, and whose
 	// certificate it approved.
 	r, _, err := h.Login.Records.GetRecord(ctx, gather.HostID(h.Node))
 	if err != nil {
@@ -317,8 +315,7 @@ func factsMatchHost(f bundle.Facts, n render.Node) bool {
 	})
 }
 
-// resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or the resolver's answer
-// for it.
+// resolvedAddresses are the addresses of an instance: the entry, or the resolver's answer for it.
 func (h Host) resolvedAddresses() string {
 	if h.Backing != render.BackingInstance {
 		return ""
@@ -329,8 +326,7 @@ func (h Host) resolvedAddresses() string {
 	return strings.Join(slices.Sorted(slices.Values(h.Addresses)), " ")
 }
 
-// keepRecord notes a new address of a host that is known. Another account is noted when a login with it has succeeded
-// (ConfirmLogin).
+// keepRecord records a new address of a host. Another account is recorded after a login with it (ConfirmLogin).
 func (h Host) keepRecord(ctx context.Context) error {
 	id := gather.HostID(h.Node)
 	r, ok := h.Wanted.Records.RecordByID(id)
@@ -349,8 +345,8 @@ func (h Host) keepRecord(ctx context.Context) error {
 	})
 }
 
-// NameByFacts is the name under which the kubelet of a host with these facts registers. The name of the Node that has
-// the host's address is no evidence: the Node wrote its addresses itself.
+// NameByFacts is the name under which the kubelet of a host with these facts registers. A Node that has the address of the
+// host is no evidence, because its kubelet wrote the address.
 func NameByFacts(n render.Node, facts bundle.Facts, p bundle.Platform) string {
 	n.Name, n.Facts = "", facts
 	return n.KubernetesName(p)

@@ -12,7 +12,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// KeptNode is what users have set on a Node, while its host joins again.
+// KeptNode has the fields that users set on a Node, while its host joins again.
 type KeptNode struct {
 	Name string `json:"name"`
 	// UID is that of the Node that was deleted.
@@ -25,8 +25,8 @@ type KeptNode struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
-// systemDomains are the domains, with those below them, of labels, annotations and taints that a controller or the
-// kubelet writes for one Node object: on another one they are wrong, such as the subnet that OVN gave it.
+// systemDomains returns the domains, which include their subdomains, of labels, annotations and taints that a controller or
+// the kubelet writes. They are wrong on another Node object, such as the subnet that OVN assigned.
 func systemDomains() (labels, annotations, taints []string) {
 	operator := strings.TrimSuffix(domain, "/")
 	return []string{operator},
@@ -46,8 +46,7 @@ func isOfDomain(key string, domains []string) bool {
 	})
 }
 
-// SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never
-// overwritten (onto).
+// SetByUsers returns the fields that users set on a Node. Controllers and the kubelet write the others again.
 func SetByUsers(node *corev1.Node, address string) KeptNode {
 	k := KeptNode{Name: node.Name, UID: node.UID, Address: address, Labels: node.Labels, Annotations: node.Annotations}
 	own := node.Annotations[JoiningAnnotation] != "" || node.Annotations[published.CordonAnnotation] != ""
@@ -55,14 +54,14 @@ func SetByUsers(node *corev1.Node, address string) KeptNode {
 	return k.onlyOfUsers()
 }
 
-// onlyOfUsers leaves out what a controller or the kubelet writes.
+// onlyOfUsers leaves out the fields that a controller or the kubelet writes.
 func (k KeptNode) onlyOfUsers() KeptNode {
 	labels, annotations, _ := systemDomains()
 	k.Labels, k.Annotations = excludeDomains(k.Labels, labels), excludeDomains(k.Annotations, annotations)
 	return k
 }
 
-// TaintsOfUsers returns the keys of the taints that users have set on a Node.
+// TaintsOfUsers returns the keys of the taints that users set on a Node.
 func TaintsOfUsers(node *corev1.Node) []string {
 	_, _, domains := systemDomains()
 	var keys []string
@@ -83,7 +82,7 @@ func excludeDomains(all map[string]string, domains []string) map[string]string {
 	return left
 }
 
-// restoreOnto adds what the new Node lacks to the marks to write.
+// restoreOnto adds the kept fields that the new Node lacks to the marks.
 func (k KeptNode) restoreOnto(m *Marks, node *corev1.Node) {
 	for key, value := range k.Labels {
 		if _, ok := node.Labels[key]; !ok {

@@ -16,11 +16,10 @@ import (
 //	Secret: another key --render--> bundle with both keys --agent--> the host accepts both
 //	login with the new key --> annotations of the Node, then Record.AcceptedKey --render--> bundle with the new key alone
 //
-// The record is written last: an operator that is killed before logs in once more. Annotations of the Node have no
-// part in it.
+// The record is written last: an operator that is killed before logs in once more. Annotations of the Node are not read.
 
-// WriteKeyMark writes on a Node which key its host accepts by its record, if that differs: a kubelet may write the
-// annotations of its Node. It reports whether anything was written.
+// WriteKeyMark restores the annotation of a Node about its key from the record of the host, because a kubelet can change
+// annotations of its own Node. It reports whether it wrote anything.
 func (j *Joiner) WriteKeyMark(ctx context.Context, node *corev1.Node, r record.Record) (bool, error) {
 	accepted := r.ProvenKey(j.Login.RecordKey)
 	if accepted == "" {
@@ -30,9 +29,9 @@ func (j *Joiner) WriteKeyMark(ctx context.Context, node *corev1.Node, r record.R
 		Marks{Annotations: map[string]string{keys.HashAnnotation: keys.HashPublicKey(accepted)}})
 }
 
-// ConfirmLogin logs in to the host of a Node with the present key and the account of the inputs, over a new connection,
-// and writes down that they are accepted. A host that is recorded without a key needs no other login than one of this
-// process.
+// ConfirmLogin logs in to the host of a Node over a new connection, with the current key and the account of the inputs,
+// and records that the host accepts them. If the record has no key yet and this process has already logged in, it does not
+// log in again.
 func (h Host) ConfirmLogin(ctx context.Context, name string) error {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -57,7 +56,7 @@ func (h Host) ConfirmLogin(ctx context.Context, name string) error {
 		return err
 	}
 	if !before.IsNode(node.Name, node.UID) {
-		return nil // it is another Node since, which is recorded first
+		return nil // the Node was replaced; the new one is recorded first
 	}
 	if err := h.writeLoginMarks(ctx, &node, public); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (h Host) ConfirmLogin(ctx context.Context, name string) error {
 	})
 }
 
-// writeLoginMarks writes on a Node which key its host accepts, and of an instance the account.
+// writeLoginMarks writes the accepted key to the Node, and the account if the node is an instance.
 func (h Host) writeLoginMarks(ctx context.Context, node *corev1.Node, public string) error {
 	m, err := h.hostMarks(ctx, node)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"wmco/controller/status"
 )
 
-// NoteLogin notes why the operator could not log in to the host of a node with another key or account; a Progress
-// without a message ends that.
+// NoteLogin records why the operator could not log in to the host of a node with another key or account. A Progress
+// without a message removes the record.
 func (u *Unjoined) NoteLogin(node, address string, p Progress) {
 	u.mu.Lock()
 	before, known := u.logins[node]
@@ -26,8 +26,8 @@ func (u *Unjoined) NoteLogin(node, address string, p Progress) {
 	}
 }
 
-// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false if
-// nothing is known to be wrong.
+// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false if it
+// has no such record.
 func (u *Unjoined) LoginProblem(node string) (status.Host, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -34,9 +34,9 @@ const (
 // Marks are what the operator writes on a Node. An empty value of one of its own annotations removes it.
 type Marks struct {
 	Labels, Annotations map[string]string
-	// Cordon is nil where that stays as it is. One that is taken back takes the taint of a removal with it.
+	// Cordon cordons or uncordons the Node; nil changes nothing. Uncordoning also removes the taint RemovingTaint.
 	Cordon *bool
-	// Removing adds that taint, or removes it; nil where it stays.
+	// Removing adds or removes RemovingTaint; nil changes nothing.
 	Removing *bool
 }
 
@@ -75,8 +75,8 @@ func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// differingValues returns what of the wanted values a Node lacks. Only the operator's own keys are removed by an empty
-// value: others, such as the labels of roles, have it.
+// differingValues returns the wanted values that a Node lacks. An empty value removes only keys of the operator: others,
+// such as the labels of roles, are empty.
 func differingValues(want, have map[string]string) map[string]any {
 	list := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(want)) {

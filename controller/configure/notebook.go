@@ -13,14 +13,14 @@ import (
 	"wmco/controller/base/named"
 )
 
-// Notebook is a ConfigMap of the operator's namespace in which it keeps what no other object has.
+// Notebook is a ConfigMap in the operator's namespace for data that no other object has.
 type Notebook struct {
 	Live            client.Reader
 	Client          client.Client
 	Namespace, Name string
 }
 
-// ReadEntries returns the ConfigMap as the API server has it; without a UID where there is none.
+// ReadEntries reads the ConfigMap from the API server. It has no UID if it does not exist.
 func (n Notebook) ReadEntries(ctx context.Context) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := n.Live.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: n.Name}, cm)

@@ -13,9 +13,9 @@ import (
 // imagesWithin is for how long a new node is kept cordoned until its pinned images are there.
 const imagesWithin = 45 * time.Minute
 
-// awaitsImages reports whether a new node stays cordoned because its host still pulls the images of the list in its
-// bundle. A node whose cordon is not that of its join may have pods: nothing waits there, nor for an agent that pulls
-// none. The node's report decides about this node alone, and for so long at most.
+// awaitsImages reports whether a new node stays cordoned because its host still pulls the images of its bundle, for at
+// most imagesWithin. It is false for a node that the operator did not cordon, which may have pods, and for an agent that
+// pulls no images.
 func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
 	list := imageList(b)
 	images := node.Report.Images
@@ -27,7 +27,7 @@ func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
 	return h.pulling.SeenFor(node.Name, string(node.UID), h.Elapsed()) < imagesWithin
 }
 
-// imageList returns the digest of the list of pinned images, empty where the bundle has none.
+// imageList returns the digest of the list of pinned images, empty if the bundle has none.
 func imageList(b bundle.Bundle) bundle.Digest {
 	i := slices.IndexFunc(b.Cluster.Files, func(f bundle.File) bool { return f.Path == bundle.PinnedImagesFile })
 	if i < 0 {

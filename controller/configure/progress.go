@@ -17,13 +17,13 @@ import (
 	"wmco/controller/hosts"
 )
 
-// State is where a host is on its way to becoming a node.
+// State is the state of a host that joins.
 type State string
 
 const (
 	// StateJoined means that the node is complete.
 	StateJoined State = "Joined"
-	// StateJoining means that something is on its way, and nothing went wrong.
+	// StateJoining means that the join goes on without errors.
 	StateJoining State = "Joining"
 	// StateWaiting means that a person or another program has to do something first.
 	StateWaiting State = "Waiting"
@@ -31,12 +31,11 @@ const (
 	StateFailed State = "Failed"
 	// StateGone means that the inputs do not have the host.
 	StateGone State = "Gone"
-	// StateLeaving means that the inputs have the host, and that it is not reached any more: its Machine is being
-	// deleted.
+	// StateLeaving means that the inputs have the host, but its Machine is being deleted, so the operator does not log in.
 	StateLeaving State = "Leaving"
 )
 
-// Progress is what a call has found and done. Message and Fix are for people.
+// Progress is the result of a call. Message and Fix are for people.
 type Progress struct {
 	State   State
 	Reason  string
@@ -48,7 +47,7 @@ type Progress struct {
 	Finished bool
 	// Node is the name of the host's Node, empty before there is one.
 	Node string
-	// Again is when to call again although nothing was seen to change; zero is never.
+	// Again is how long to wait before the next call if no watch event comes first; zero means no such call.
 	Again time.Duration
 	// Err is why a step failed.
 	Err error
@@ -78,8 +77,7 @@ const (
 	ReasonNotConfirmed = "RemovalNotConfirmed"
 )
 
-// FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are
-// besides.
+// FailureReasons returns the reasons of this package for which a join fails. Findings and node agents have more reasons.
 func FailureReasons() []string {
 	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack,
 		ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonOtherCluster, ReasonExpired,
@@ -88,19 +86,19 @@ func FailureReasons() []string {
 
 // Pauses between two calls.
 const (
-	// AgainSoon is for what another program does in that time: a kubelet registers, a machine boots.
+	// AgainSoon is for waiting for another program: a kubelet registers, a machine boots.
 	AgainSoon = 15 * time.Second
-	// againRecorded is for the caches, which have to learn what was just written.
+	// againRecorded is for caches that do not have the last write yet.
 	againRecorded = time.Second
-	// againAPI is for an API server that is not well.
+	// againAPI is for errors of the API server.
 	againAPI = 5 * time.Second
-	// AgainDrain is for pods that end.
+	// AgainDrain is for pods that terminate.
 	AgainDrain = 5 * time.Second
-	// AgainLater is for what a person has to do.
+	// AgainLater is for waiting for a person.
 	AgainLater = time.Minute
 )
 
-// DisplayText is what people read of a Progress.
+// DisplayText returns the Progress for people.
 func (p Progress) DisplayText() string {
 	text := p.Message
 	if p.Fix != "" {
@@ -114,7 +112,7 @@ type refusal struct{ reason, message, fix string }
 
 func (e *refusal) Error() string { return e.message }
 
-// ProgressOfError returns what an error means.
+// ProgressOfError returns the Progress for an error.
 func ProgressOfError(err error) Progress {
 	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.SuggestFix(err),
 		Again: AgainLater, Err: err}
@@ -164,14 +162,14 @@ func ProgressOfError(err error) Progress {
 	return p
 }
 
-// IsStopped reports whether an error means that the operator was asked to stop, and nothing about a host. What a host
-// took too long for ends a context too.
+// IsStopped reports whether an error comes from stopping the operator. A timeout of a host cancels a context too, and does
+// not count.
 func IsStopped(err error) bool {
 	return errors.Is(err, context.Canceled) && !errors.Is(err, remote.ErrNoProgress) &&
 		!errors.As(err, new(*remote.LimitError))
 }
 
-// isAPIServerError reports whether an error is of the API server, or of the way to it, and not of a host.
+// isAPIServerError reports whether an error comes from the API server or the connection to it, and not from a host.
 func isAPIServerError(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -11,8 +11,8 @@ import (
 	"wmco/render"
 )
 
-// LoginAccount is the account to log in to: that of the entry in windows-instances, or the one that the cloud's image
-// has. It is empty for a Node that is neither's.
+// LoginAccount is the account to log in to: that of the entry in windows-instances, or the one of the cloud's image. It is
+// empty for a Node without an entry and without a Machine.
 func LoginAccount(n render.Node, p bundle.Platform) string {
 	switch n.Backing {
 	case render.BackingInstance:

@@ -16,8 +16,8 @@ import (
 // registerWithAPIServer): if the Node is not there, it was deleted, or etcd was restored to before it.
 const registersWithin = 2 * time.Minute
 
-// awaitNode is for a host that has the bundle to join with, and no Node: its kubelet waits for its certificate, or
-// registers the Node. One that has its certificate and registers none is restarted. Nothing else runs on the host yet.
+// awaitNode is for a host that has the join-stage bundle and no Node: its kubelet waits for its certificate, or registers
+// the Node. A kubelet that has its certificate and does not register is restarted. Nothing else runs on the host yet.
 func (h Host) awaitNode(ctx context.Context, w hosts.Wish, p Progress) Progress {
 	waited := h.unregistered.SeenFor(h.recordID(), h.Address, h.Elapsed())
 	if waited < registersWithin {
@@ -41,5 +41,5 @@ func (h Host) awaitNode(ctx context.Context, w hosts.Wish, p Progress) Progress 
 	return p
 }
 
-// recordID is the same for a host while it has a Node and while it has none.
+// recordID identifies a host with and without a Node.
 func (h Host) recordID() string { return string(gather.HostID(h.Node)) }

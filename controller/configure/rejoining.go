@@ -9,38 +9,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// rejoiningName is a ConfigMap of the operator's namespace: what users have set on the Nodes of hosts that join again,
-// by their names.
+// rejoiningName is a ConfigMap in the operator's namespace with a KeptNode for each host that joins again, by Node.
 const rejoiningName = "windows-rejoining-nodes"
 
 const (
-	// ReasonExpired is that of a host whose kubelet has an expired client certificate.
+	// ReasonExpired means that the client certificate of the host's kubelet has expired.
 	ReasonExpired = "CertificateExpired"
-	// ReasonRejoining is that of an instance that joins again.
+	// ReasonRejoining means that an instance joins again.
 	ReasonRejoining = "InstanceRejoins"
 )
 
-// LostNodeKey is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a
-// blank.
+// LostNodeKey is the key of a lost node in Unjoined. The names of Machines and addresses have no space.
 func LostNodeKey(node string) string { return lostPrefix + node }
 
 const lostPrefix = "node "
 
 func isLostName(name string) bool { return strings.HasPrefix(name, lostPrefix) }
 
-// Rejoining has what was set on the Nodes of hosts that join again.
+// Rejoining keeps the fields that users set on the Nodes of hosts that join again.
 type Rejoining struct{ Notebook }
 
-// RejoiningNodes returns what was set on the Nodes of hosts that join again.
 func (j *Joiner) RejoiningNodes() Rejoining {
 	return Rejoining{Notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
 }
 
-// maxKept is how many bytes are kept of one Node: sixty that join again at once fit into a ConfigMap. A kubelet may
-// write as much on its own Node as etcd takes.
+// maxKept is the size of a KeptNode in bytes: sixty fit into a ConfigMap. The size of a Node is only limited by etcd, and
+// its kubelet may write it.
 const maxKept = 16 << 10
 
-// KeepNode keeps what was set on a Node. It returns the fields that are too large to be kept: annotations, labels.
+// KeepNode stores a KeptNode. It returns the fields that are too large to be kept: annotations, labels.
 func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) (tooLarge []string, err error) {
 	text, err := json.Marshal(k)
 	for err == nil && len(text) > maxKept {
@@ -53,7 +50,7 @@ func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) (tooLarge []string,
 	return tooLarge, r.ChangeEntry(ctx, k.Name, string(text))
 }
 
-// dropPart drops the next of the parts that can be large, and returns its name.
+// dropPart drops the annotations, then the labels, and returns which.
 func (k *KeptNode) dropPart() string {
 	if k.Annotations != nil {
 		k.Annotations = nil
@@ -63,7 +60,7 @@ func (k *KeptNode) dropPart() string {
 	return "labels"
 }
 
-// KeptNode returns what was set on the Node that a new one replaces; zero if nothing was.
+// KeptNode returns the entry of the Node that a new one replaces; zero if there is none.
 func (r Rejoining) KeptNode(ctx context.Context, node *corev1.Node, address string) (KeptNode, error) {
 	cm, err := r.ReadEntries(ctx)
 	if err != nil || cm.Data[node.Name] == "" {
@@ -77,10 +74,10 @@ func (r Rejoining) KeptNode(ctx context.Context, node *corev1.Node, address stri
 	if k.UID == node.UID || k.Address != address {
 		return KeptNode{}, nil // the Node was not deleted, or another host has its name
 	}
-	return k.onlyOfUsers(), nil // whoever may write the ConfigMap sets no more than what would be kept
+	return k.onlyOfUsers(), nil // a client that can write the ConfigMap can set no more than these fields
 }
 
-// ForgetNode drops what was set again.
+// ForgetNode deletes the entry of a Node after it was restored.
 func (r Rejoining) ForgetNode(ctx context.Context, name string) error {
 	cm, err := r.ReadEntries(ctx)
 	if err != nil {

@@ -15,26 +15,25 @@ import (
 	"wmco/controller/status"
 )
 
-// InstancesRemoved is the type of the condition that every instance whose entry was removed is cleaned up and has no
-// Node.
+// InstancesRemoved is the type of the condition that each instance without an entry is cleaned up and has no Node.
 const InstancesRemoved = "InstancesRemoved"
 
-// reasonRemoving is its reason while removals go on by themselves.
+// reasonRemoving is its reason while removals make progress.
 const reasonRemoving = "Removing"
 
-// removalLimit is how long a removal may take before it is stuck, whatever it does: pods have their grace period, and
-// end within minutes.
+// removalLimit is how long a removal may take before it counts as stuck. Pods terminate within minutes: their grace
+// period.
 const removalLimit = 30 * time.Minute
 
-// removal is how far the removal of an instance is, and since when it is known, by Unjoined.Elapsed.
+// removal is the progress of the removal of an instance, and its start by Unjoined.Elapsed.
 type removal struct {
 	Progress
 	address string
 	since   time.Duration
 }
 
-// NoteRemoval notes how far the removal of an instance is, by its Node. A Progress without a message is none, or its
-// end.
+// NoteRemoval records the progress of the removal of an instance, by its Node. A Progress that is finished or has no
+// message ends the removal.
 func (u *Unjoined) NoteRemoval(node, address string, p Progress) {
 	u.mu.Lock()
 	before, known := u.removals[node]
@@ -65,8 +64,8 @@ func (u *Unjoined) elapsed() time.Duration {
 	return u.Elapsed()
 }
 
-// stateOfRemoval returns what a removal needs: Degraded means that the host cannot be cleaned up, Waiting that a person or
-// another program has to do something first.
+// stateOfRemoval returns Degraded if the host cannot be cleaned up, and Waiting if a person or another program has to do
+// something first.
 func (u *Unjoined) stateOfRemoval(r removal) nodestate.State {
 	switch {
 	case r.State == StateFailed:
@@ -77,7 +76,7 @@ func (u *Unjoined) stateOfRemoval(r removal) nodestate.State {
 	return nodestate.Removing
 }
 
-// statusOfRemoval returns the removal of the instance of a Node as people see it.
+// statusOfRemoval returns the removal of a Node for the status.
 func (u *Unjoined) statusOfRemoval(node string) status.Host {
 	r := u.removals[node]
 	return status.Host{
@@ -86,9 +85,9 @@ func (u *Unjoined) statusOfRemoval(node string) status.Host {
 	}
 }
 
-// InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or an
-// empty list was not confirmed. It lists them, with cause and fix of the first ones. While all removals go on
-// normally it is unknown.
+// InstancesRemovedCondition is False while removals are stuck: the host cannot be cleaned up, pods do not terminate, or an
+// empty list was not confirmed. It lists them, with the causes and fixes of the first ones. It is Unknown while all
+// removals make progress.
 func (u *Unjoined) InstancesRemovedCondition() metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -17,11 +17,11 @@ import (
 	"wmco/render"
 )
 
-// Clouds use an address again as soon as its host is gone, and a Machine keeps the address in its status until it is
-// deleted whole. A host is that of its Machine by its UID, so the next one at the address is a first contact.
+// Clouds reuse the address of a deleted host at once, and a Machine keeps the address in its status until it is deleted. A
+// host belongs to its Machine by the UID, so the first login to the next host at the address is a first contact.
 
-// sharesAddress returns which other Machine has the address of the host: it is not known then whose host it is, and none
-// is asked. A Machine that has failed or is being deleted keeps its address from no other one.
+// sharesAddress is for a host whose address another Machine has too: the operator does not log in, because it does not know
+// whose host it is. An ending Machine does not block another one.
 func (h Host) sharesAddress() (Progress, bool) {
 	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {
 		has := other.Address == h.Address || slices.Contains(other.Addresses, h.Address)
@@ -44,12 +44,12 @@ func (h Host) sharesAddress() (Progress, bool) {
 	}, true
 }
 
-// errOtherKey ends an attempt with a host that had the key of the host which was at its address before: the next one is
-// a first contact.
+// errOtherKey ends an attempt after the pinned key was removed, because it was that of the former host at the address. The
+// next attempt is a first contact.
 var errOtherKey = errors.New("the pinned host key was that of the host which had the address before; it was removed")
 
-// forgetsOtherKey reports whether an error is that the host has another key than the pinned one, and that this was the
-// key of another host, which is forgotten: the next contact is a first one.
+// forgetsOtherKey is for a host that has another key than the pinned one. If the pinned key was that of another host, it
+// removes the pin and returns true.
 func (h Host) forgetsOtherKey(ctx context.Context, err error) (bool, error) {
 	var changed *remote.HostKeyError
 	if !errors.As(err, &changed) || h.Name != "" {
@@ -74,9 +74,9 @@ func (h Host) forgetsOtherKey(ctx context.Context, err error) (bool, error) {
 	return true, h.Login.Records.ForgetRecord(ctx, id)
 }
 
-// forgetsPin forgets a key that was pinned for the address of a Machine by the existing operator or an older version,
-// before there was this Machine. One that may have been pinned since is that of its host, as a person knows it, and
-// whoever answers with another key is not. If it was for this Machine all the same, a Node reports the address.
+// forgetsPin removes a key that the existing operator or an older version pinned for the address of a Machine, before the
+// Machine was created. A key that may have been pinned later stays: a host with another key is not this Machine's. If a
+// Node reports the address, the key stays too.
 func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
 	if h.Backing != render.BackingMachine || h.ClaimedBy != "" {
 		return false, nil
@@ -97,8 +97,8 @@ func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
 	return forgotten && err == nil, err
 }
 
-// machineCreated returns when the API server created the Machine of the host, zero if it exists no longer. The operator
-// may list Machines, not get one.
+// machineCreated returns when the Machine of the host was created, zero if it does not exist. The operator may list
+// Machines, not get one.
 func (h Host) machineCreated(ctx context.Context) (time.Time, error) {
 	list := base.MetadataList(base.MachineKind())
 	if err := h.Login.Live.List(ctx, list, client.InNamespace(base.MachinesNamespace),

@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Sightings are when this process saw things first, by a monotonic clock: setting the clock of a computer changes
-// nothing. A new process begins again. The zero value has none.
+// Sightings remember for how long this process has seen something, on a monotonic clock. The zero value is empty.
 type Sightings struct {
 	mu  sync.Mutex
 	all map[string]sighting
 }
 
-// sighting is what was seen, and when first.
+// sighting is what was seen, and when it was first seen.
 type sighting struct {
 	what  string
 	first time.Duration
 }
 
-// SeenFor notes a sighting under a name at a time of the monotonic clock, and returns for how long it has been the
+// SeenFor records what is seen under a name at a time of the monotonic clock, and returns for how long it has been the
 // same.
 func (s *Sightings) SeenFor(name, what string, now time.Duration) time.Duration {
 	s.mu.Lock()
@@ -32,7 +31,7 @@ func (s *Sightings) SeenFor(name, what string, now time.Duration) time.Duration 
 	return now - s.all[name].first
 }
 
-// ForgetHost ends what was seen under a name.
+// ForgetHost deletes the sighting under a name.
 func (s *Sightings) ForgetHost(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

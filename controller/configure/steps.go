@@ -12,25 +12,25 @@ import (
 
 // underWay is the current work on hosts.
 type underWay struct {
-	// steps are those of hosts that are worked on, works the work on those of nodes.
+	// steps are the current steps, by host; works is the current work on hosts of nodes, by Node.
 	steps map[string]remote.Step
 	works map[string]Work
-	// stepCalls are called when a step is another one, and waiting is true from then until the steps are read:
-	// thousands of steps are one call.
+	// stepCalls are called when a step changes. waiting is true from then until the steps are read: thousands of steps
+	// cause one call.
 	stepCalls []func()
 	waiting   bool
-	// moved reports whether the last Progress has another text about a host that is on its way.
+	// moved reports whether the last Progress changed the message of a joining host.
 	moved bool
 }
 
-// maxStep is how much of a step is shown, in bytes. It may be text of a host.
+// maxStep is the length of a shown step in bytes. A host may have written it.
 const maxStep = 200
 
-// OnStep has f called when a host does something else, or has got further with it: once until StatusHosts is called. It
-// is called before hosts are noted, and f must not block.
+// OnStep registers f, which is called when the step of a host changes, and not again before StatusHosts is called. OnStep
+// must be called before hosts are recorded. f must not block.
 func (u *Unjoined) OnStep(f func()) { u.stepCalls = append(u.stepCalls, f) }
 
-// NoteStep notes the current step of a host.
+// NoteStep records the current step of a host.
 func (u *Unjoined) NoteStep(host string, s remote.Step) {
 	s.Text = bundle.BoundedText(s.Text, maxStep)
 	u.changeSteps(func() bool {
@@ -43,7 +43,7 @@ func (u *Unjoined) NoteStep(host string, s remote.Step) {
 	})
 }
 
-// EndStep notes that nothing is being done with a host.
+// EndStep records that the host has no current step.
 func (u *Unjoined) EndStep(host string) {
 	u.changeSteps(func() bool {
 		before := u.visibleStep(host)
@@ -52,7 +52,7 @@ func (u *Unjoined) EndStep(host string) {
 	})
 }
 
-// changeSteps tells if change, which is called under the lock, reports that people see something else.
+// changeSteps calls change under the lock, and stepCalls if change reports that the status differs.
 func (u *Unjoined) changeSteps(change func() bool) {
 	u.mu.Lock()
 	tell := change() && !u.waiting
@@ -66,8 +66,8 @@ func (u *Unjoined) changeSteps(change func() bool) {
 	}
 }
 
-// visibleStep returns the current step of a host. Reconnecting is not shown: it has less information than the last step,
-// and would come and go.
+// visibleStep returns the current step of a host. Reconnecting is not shown, because the last message has more
+// information.
 func (u *Unjoined) visibleStep(host string) string {
 	s := u.steps[host]
 	if _, failed := u.hosts[host]; s.Connects && (failed || u.joining[host].Message != "") {
@@ -76,19 +76,19 @@ func (u *Unjoined) visibleStep(host string) string {
 	return s.Text
 }
 
-// isOnItsWay reports whether the host was on its way when it was last tried.
+// isOnItsWay reports whether the host was joining at the last attempt.
 func (u *Unjoined) isOnItsWay(host string) bool {
 	_, ok := u.joining[host]
 	return ok
 }
 
-// joiningText returns how far a host is that is on its way.
+// joiningText returns the progress of a joining host.
 func (u *Unjoined) joiningText(host string) string {
 	return cmp.Or(u.visibleStep(host), bundle.BoundedText(u.joining[host].Message, maxStep), "the host is joining")
 }
 
-// withStep adds the current step of a host that was kept from joining. One that did not answer yet, and answers
-// now, is on its way.
+// withStep adds the current step of a host that could not join. A host that did not answer before, and answers now, is
+// joining.
 func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	step := u.visibleStep(host)
 	switch {
@@ -101,5 +101,5 @@ func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	return h
 }
 
-// maxTried is how much of a failure is shown while the host is retried, in bytes.
+// maxTried is the length of a failure in bytes that is shown while the host is retried.
 const maxTried = 700

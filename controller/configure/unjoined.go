@@ -20,40 +20,39 @@ import (
 	"wmco/render"
 )
 
-// HostsJoined is the type of the condition that every host of the inputs is a node.
+// HostsJoined is the type of the condition that each host of the inputs is a node.
 const HostsJoined = "HostsJoined"
 
-// reasonJoining is its reason while hosts are on their way, or have not been tried since the operator started.
+// reasonJoining is its reason while hosts join, or have not been tried since the operator started.
 const reasonJoining = "Joining"
 
 // mostNames is how many hosts a message names.
 const mostNames = 10
 
-// Unjoined is how far hosts were when they were last tried. It is for people alone: nothing is decided by it, and after
-// a restart of the operator it is complete when every host has been tried again. The zero value knows none.
+// Unjoined is the progress of hosts at their last attempt, for the status alone. After a restart of the operator it is
+// complete when each host has been tried again. The zero value is empty.
 type Unjoined struct {
-	// Elapsed is a monotonic clock. Without one, a host that does not answer has failed at once.
+	// Elapsed is a monotonic clock. Without it, a host that does not answer counts as failed immediately.
 	Elapsed func() time.Duration
 
 	mu sync.Mutex
-	// calls are called when the condition is another one.
+	// calls are called when the condition changes.
 	calls []func()
-	// hosts are those that were kept from joining; settled those that have joined, or are not wanted any more; joining
-	// those that are on their way.
+	// hosts could not join; settled have joined, or are no longer wanted; joining make progress.
 	hosts   map[string]Progress
 	settled map[string]bool
 	joining map[string]Progress
 	underWay
-	// first is when a host did not answer for the first time, late are hosts that have not answered for bootLimit.
+	// first is when a host first did not answer, late are hosts that have not answered for bootLimit.
 	first map[string]time.Duration
 	late  map[string]bool
-	// removals are those of instances, by Node.
+	// removals are the removals of instances, by Node.
 	removals map[string]removal
-	// logins are the nodes to which the operator could not log in with another key or account, by Node.
+	// logins are why the operator could not log in with another key or account, by Node.
 	logins map[string]atNode
 }
 
-// bootLimit is how long a host may not answer before it has failed: a new machine boots, and runs its user data.
+// bootLimit is how long a host may not answer before it counts as failed: a new machine boots, and runs its user data.
 const bootLimit = 10 * time.Minute
 
 // atNode is the state of the host of a node.
@@ -62,8 +61,8 @@ type atNode struct {
 	address string
 }
 
-// RecordProgress notes how far a host is. While its reason stays, the first message does: those of connections have
-// other ports every time.
+// RecordProgress records the progress of a host. While the reason stays the same, the first message is kept: connection
+// errors have another port each time.
 func (u *Unjoined) RecordProgress(host string, p Progress) {
 	if u.storeProgress(host, p) {
 		u.noteChange()
@@ -72,7 +71,7 @@ func (u *Unjoined) RecordProgress(host string, p Progress) {
 	u.changeSteps(func() bool { return u.moved })
 }
 
-// OnChange has f called whenever the condition is another one. It is called before hosts are noted.
+// OnChange registers f, which is called when the condition changes. It must be called before hosts are recorded.
 func (u *Unjoined) OnChange(f func()) { u.calls = append(u.calls, f) }
 
 func (u *Unjoined) noteChange() {
@@ -81,7 +80,7 @@ func (u *Unjoined) noteChange() {
 	}
 }
 
-// storeProgress reports whether anything is different now.
+// storeProgress reports whether the condition may have changed.
 func (u *Unjoined) storeProgress(host string, p Progress) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -114,7 +113,7 @@ func (u *Unjoined) storeProgress(host string, p Progress) bool {
 	return known || settled
 }
 
-// noteUnanswered notes for how long a host has not answered. It reports whether it has become late by this call.
+// noteUnanswered records for how long a host has not answered. It reports whether this call made the host late.
 func (u *Unjoined) noteUnanswered(host string, p Progress) bool {
 	if !awaitsBoot(p) {
 		delete(u.first, host)
@@ -134,20 +133,20 @@ func (u *Unjoined) noteUnanswered(host string, p Progress) bool {
 	return u.late[host] && !was
 }
 
-// awaitsBoot reports whether time may be all that a host needs.
+// awaitsBoot reports whether the host may still be booting.
 func awaitsBoot(p Progress) bool {
 	return p.State == StateFailed && (p.Reason == ReasonUnreachable || p.Reason == ReasonSilent)
 }
 
-// Listed is a host of the inputs that becomes a node, or an entry that stands for no host.
+// Listed is a host of the inputs, or an entry of windows-instances that is invalid.
 type Listed struct {
-	// Name is that under which the host is noted: the Machine, or the entry of windows-instances.
+	// Name is the Machine, or the entry of windows-instances.
 	Name, Address string
-	// Node is the name of its Node, once the operator knows which one that is.
+	// Node is the name of its Node, empty until the operator knows it.
 	Node string
 }
 
-// ListHosts returns the hosts of the inputs that become nodes.
+// ListHosts returns the hosts of the inputs.
 func ListHosts(inputs *desired.Hosts) []Listed {
 	var list []Listed
 	nodes := map[string]string{}
@@ -170,8 +169,7 @@ func ListHosts(inputs *desired.Hosts) []Listed {
 	return list
 }
 
-// describeFailures lists what has failed, after a summary where it is more than one, with the causes of the first ones
-// and what to do.
+// describeFailures lists failures with the causes and fixes of the first ones, after a summary if there are several.
 func describeFailures(names []string, summary string, progressOf func(name string) Progress) string {
 	var texts []string
 	for _, name := range names[:min(len(names), mostTexts)] {
@@ -184,11 +182,11 @@ func describeFailures(names []string, summary string, progressOf func(name strin
 	return published.Shorten(text)
 }
 
-// mostTexts is how many hosts of a message have their reasons.
+// mostTexts is how many hosts a message explains.
 const mostTexts = 3
 
-// HostsJoinedCondition is true when every listed host has joined. It lists the hosts that cannot join, with cause and fix
-// of the first ones; and otherwise how many have not joined yet.
+// HostsJoinedCondition is True when each listed host has joined. It lists the hosts that cannot join, with the causes and
+// fixes of the first ones. Without any it lists those that have not joined yet.
 func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -211,8 +209,7 @@ func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	return c
 }
 
-// failingHosts returns the names of hosts that were kept from joining. A host may be worked on for a while after it was
-// removed from the inputs.
+// failingHosts returns the names of hosts that cannot join, except those that were removed from the inputs.
 func (u *Unjoined) failingHosts(listed []Listed) []string {
 	is := map[string]bool{}
 	for _, h := range listed {
@@ -223,8 +220,8 @@ func (u *Unjoined) failingHosts(listed []Listed) []string {
 	})
 }
 
-// unjoinedHosts returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known
-// when the operator starts.
+// unjoinedHosts returns the hosts that have not joined, by name. A host with a Node counts as joined after a restart of
+// the operator.
 func (u *Unjoined) unjoinedHosts(listed []Listed) []Listed {
 	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool {
 		return u.settled[h.Name] || h.Node != "" && !u.isOnItsWay(h.Name)
@@ -233,7 +230,7 @@ func (u *Unjoined) unjoinedHosts(listed []Listed) []Listed {
 	return left
 }
 
-// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being
+// UnjoinedHostsFunc returns a function that lists the hosts of the inputs that have not joined, and those that are being
 // removed.
 func (u *Unjoined) UnjoinedHostsFunc(inputs *desired.Hosts) func() []status.Host {
 	listed := ListHosts(inputs)
@@ -287,7 +284,7 @@ func statusOfProgress(h status.Host, p Progress, late bool) status.Host {
 	return h
 }
 
-// ByReason returns the number of hosts, by reason. Those of failures are always among them.
+// ByReason counts hosts by reason. Each of FailureReasons is included, also with zero.
 func (u *Unjoined) ByReason() map[string]int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// UnjoinedNodes passes Nodes that the operator has not finished with, those whose adoption is asked for, and those that
-// are gone: their hosts join again.
+// UnjoinedNodes passes Nodes that have not joined, Nodes whose adoption is requested, and deleted Nodes, whose hosts join
+// again.
 func UnjoinedNodes() predicate.TypedPredicate[*corev1.Node] {
 	isUnjoined := func(u *corev1.Node) bool { return !windowsnode.IsJoined(u.Annotations) }
 	isAsked := func(u *corev1.Node) bool {
@@ -29,7 +29,7 @@ func UnjoinedNodes() predicate.TypedPredicate[*corev1.Node] {
 	return p
 }
 
-// RecordOfNode returns the record of the host that is, or was, a Node of this name; zero where there is none.
+// RecordOfNode returns the record of the host that is, or was, a Node of this name; zero if there is none.
 func (j *Joiner) RecordOfNode(ctx context.Context, node *corev1.Node) record.Record {
 	records, _, err := j.Login.Records.CachedRecords(ctx)
 	if err != nil {

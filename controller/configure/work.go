@@ -9,7 +9,7 @@ import (
 	"wmco/controller/status"
 )
 
-// Work is what the operator does over SSH on the host of a node.
+// Work is a task of the operator over SSH on the host of a node.
 type Work struct {
 	State nodestate.State
 	// Reason is for programs, text for people.
@@ -23,17 +23,17 @@ const (
 	ReasonCleaning  = "CleaningUp"
 )
 
-// CopyExecutables brings the executables of the next bundle to a host.
+// CopyExecutables is to copy the executables of the newest bundle to a host.
 func CopyExecutables() Work {
 	return Work{nodestate.Updating, ReasonCopying, "copying the executables of the newest bundle to the host"}
 }
 
-// RepairAgent starts a node agent again that does not report.
+// RepairAgent is to restart a node agent that does not report.
 func RepairAgent() Work {
 	return Work{nodestate.Updating, ReasonRepairing, "repairing the node agent"}
 }
 
-// CleanUpHost removes everything managed from a host.
+// CleanUpHost is to remove everything managed from a host.
 func CleanUpHost() Work {
 	return Work{nodestate.Removing, ReasonCleaning, "the host is cleaned up"}
 }
@@ -41,7 +41,7 @@ func CleanUpHost() Work {
 // nodePrefix distinguishes the steps of nodes from those of hosts that join.
 const nodePrefix = "node/"
 
-// BeginWork returns a context whose steps are those of a node, until end is called.
+// BeginWork returns a context that records its steps as those of the node, until end is called.
 func (u *Unjoined) BeginWork(ctx context.Context, node string, w Work) (working context.Context, end func()) {
 	u.changeSteps(func() bool {
 		if u.works == nil {
@@ -78,7 +78,7 @@ func (u *Unjoined) workText(node string) string {
 	return w.text
 }
 
-// withWork adds the current work to a removal: as its message where there is no problem, else after it.
+// withWork adds the current work to a removal: it replaces the message if there is no problem, and otherwise follows it.
 func (u *Unjoined) withWork(h status.Host) status.Host {
 	text := u.workText(h.Node)
 	switch {

@@ -88,7 +88,7 @@ func (g *gatherer) resolveInstance(i *Instance) {
 		i.Finding = g.aboutInstance(
 			i.Address, reason.InstanceAmbiguous,
 			fmt.Sprintf("the name has %d IPv4 addresses (%s); they must be those of one host", n, strings.Join(i.Addresses, ", ")),
-			"if they are of several hosts, write the IPv4 address of each in place of the name",
+			"if they belong to several hosts, list each host by its IPv4 address",
 		)
 	}
 }

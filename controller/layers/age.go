@@ -8,30 +8,29 @@ import (
 )
 
 const (
-	// ReplacedAnnotation of a Secret is since when its layer is wanted no longer, as RFC 3339 in UTC, by the operator's
-	// clock. It is for people, and tells one replacement from the next. Nothing is counted from it: clocks are set.
+	// ReplacedAnnotation of a Secret is the time since when its layer is no longer wanted (RFC 3339, UTC). It identifies a
+	// replacement and informs people. Ages are not computed from it, because clocks can be set.
 	ReplacedAnnotation = published.Domain + "replaced-at"
-	// ReplacedForAnnotation is for how many seconds operators have observed that. Without it they have observed
-	// nothing.
+	// ReplacedForAnnotation is the age in seconds that operators have counted since then. Without it the age is zero.
 	ReplacedForAnnotation = published.Domain + "replaced-for-seconds"
 )
 
-// How often an age is written. An operator that is started again counts from there, so each start makes a layer stay
-// for at most that much longer.
+// How often an age is written. A restarted operator continues from the written age, so each restart keeps a layer for at
+// most this much longer.
 const (
 	noteReadable = time.Hour
 	noteKept     = 24 * time.Hour
 )
 
-// Age is for how long a layer has been wanted no longer, as operators have observed it on their monotonic clocks. The
-// time in which none ran does not count: it keeps a layer longer, and removes none that a node may need.
+// Age is how long a layer has not been wanted, counted by running operators on their monotonic clocks. Time without a
+// running operator does not count, so a layer is rather kept too long.
 type Age struct {
-	// For is the age, Noted what of it is written on the Secret.
+	// For is the age, Noted the age that is written on the Secret.
 	For, Noted time.Duration
 }
 
-// mustBeNoted reports whether an operator that is started later would lose too much of the age. The end of ReadableFor
-// is noted at once: what nodes may read no longer does not become readable again.
+// mustBeNoted reports whether a restarted operator would lose too much of the age. The end of ReadableFor is written at
+// once, so that a layer does not become readable again.
 func (a Age) mustBeNoted() bool {
 	switch {
 	case a.For < ReadableFor:
@@ -54,12 +53,11 @@ func notedAge(text string) time.Duration {
 	return time.Duration(min(max(seconds, 0), int64(KeptFor/time.Second))) * time.Second
 }
 
-// ages are what this process has observed, by the name of the Secret.
+// ages are the ages that this process has counted, by the name of the Secret.
 type ages map[string]*observedAge
 
 type observedAge struct {
-	// replaced is the text of ReplacedAnnotation that the age is about, looked when the Secret was looked at last, on
-	// the monotonic clock.
+	// replaced is the ReplacedAnnotation of the age, looked the time of the last look on the monotonic clock.
 	replaced string
 	age      Age
 	looked   time.Duration

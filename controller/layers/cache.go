@@ -11,8 +11,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// Cache keeps the layers that are in use, opened and packed, by their digest: a layer never changes. A Cache is not for
-// use by several goroutines.
+// Cache keeps the layers that are in use, opened and packed, by their digest: a layer never changes. It is not safe for
+// concurrent use.
 type Cache struct {
 	// Live reads the Secrets of layers in Namespace, the operator's.
 	Live      client.Reader
@@ -22,18 +22,17 @@ type Cache struct {
 	known  map[bundle.Digest]*cached
 }
 
-// cached is a layer, and what was made of it.
+// cached is a layer, opened and packed.
 type cached struct {
 	layer bundle.Layer
-	// packed is nil before it was packed; err is why that cannot be.
+	// packed is nil before it is packed; err is why it cannot be packed.
 	packed *published.Packed
 	err    error
-	// used is true if the layer was asked for since the last DropUnused.
+	// used is true if the layer was used since the last DropUnused.
 	used bool
 }
 
-// DropUnused drops the layers that were not asked for since it was called last, and gives the memory of the compressor
-// back, which is 12 MiB.
+// DropUnused drops the layers that were not used since the last call, and frees the memory of the compressor (12 MiB).
 func (c *Cache) DropUnused() {
 	c.packer = published.Packer{}
 	maps.DeleteFunc(c.known, func(_ bundle.Digest, l *cached) bool {
@@ -43,7 +42,7 @@ func (c *Cache) DropUnused() {
 	})
 }
 
-// LookupLayer returns a layer that is known. It does not count as asked for.
+// LookupLayer returns a cached layer. It does not count as a use.
 func (c *Cache) LookupLayer(d bundle.Digest) (bundle.Layer, bool) {
 	l, ok := c.known[d]
 	if !ok {
@@ -52,7 +51,7 @@ func (c *Cache) LookupLayer(d bundle.Digest) (bundle.Layer, bool) {
 	return l.layer, true
 }
 
-// AddLayer notes a layer that was rendered, with its digest.
+// AddLayer adds a rendered layer with its digest.
 func (c *Cache) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
 	known, ok := c.known[d]
 	if !ok {
@@ -62,12 +61,12 @@ func (c *Cache) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
 		known = &cached{}
 		c.known[d] = known
 	}
-	// of the newest rendering, which is kept anyway: that of an earlier one would be kept beside it
+	// the layer of the newest rendering is in memory anyway: an earlier one would need memory too
 	known.used, known.layer = true, l
 	return known
 }
 
-// ReadLayer returns a published layer: one that is known, that is inline, or that Secrets hold.
+// ReadLayer returns a published layer from the cache, the inline data or the Secrets.
 func (c *Cache) ReadLayer(ctx context.Context, l published.Layer) (bundle.Layer, error) {
 	if known, ok := c.known[l.Digest]; ok {
 		known.used = true
@@ -87,7 +86,7 @@ func (c *Cache) ReadLayer(ctx context.Context, l published.Layer) (bundle.Layer,
 	return layer, nil
 }
 
-// PackLayer returns a layer as it is published. One that cannot be published for its size is archive.ErrTooLarge.
+// PackLayer returns a layer as it is published. If it is too large for that, the error is archive.ErrTooLarge.
 func (c *Cache) PackLayer(d bundle.Digest, l bundle.Layer) (*published.Packed, error) {
 	known := c.AddLayer(d, l)
 	if known.packed == nil && known.err == nil {

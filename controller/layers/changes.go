@@ -16,19 +16,18 @@ type Wanted struct {
 	Bundle  bundle.Digest
 	Cluster *published.Packed
 	Own     published.Packed
-	// Inputs are those that the bundle was made from, of those whose deletion has to be confirmed.
+	// Inputs are the inputs of the bundle whose deletion needs a confirmation.
 	Inputs []published.Input
 	// Payload is the digest of the executables that it was made with.
 	Payload bundle.Digest
-	// PayloadKept is true while the bundle has the executables that are published for the node, because newer ones are
-	// not on its host yet.
+	// PayloadKept is true while the bundle refers to the old executables, because the new ones are not on the host yet.
 	PayloadKept bool
-	// Content is the bundle itself, which is only read. It may be without its provenance, and is nil for the urgent part
-	// of a bundle.
+	// Content is the bundle itself, which is only read. It may lack the provenance. It is nil for a bundle that has only
+	// the urgent changes.
 	Content *bundle.Bundle
-	// Target is that of plan.TargetDigest.
+	// Target is the result of plan.TargetDigest.
 	Target bundle.Digest
-	// From is what of its Node the bundle was rendered from; empty is not compared.
+	// From identifies the fields of the Node that the bundle was rendered from. If it is empty, they are not compared.
 	From bundle.Digest
 }
 
@@ -37,23 +36,22 @@ type Observed struct {
 	Nodes []Node
 	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
 	Secrets map[string]string
-	// Replaced is for how long a Secret has been of a layer that is wanted no longer, by its name. It has no Secret
-	// of a layer that was wanted when it was last looked at.
+	// Replaced has the ages of layers that are no longer wanted, by the name of the Secret. A wanted layer has no entry.
 	Replaced map[string]Age
-	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where
-	// there is no such object.
+	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil if the
+	// object does not exist.
 	Readable, Readers []string
-	// Granted is when Readers were written last, by the API server's clock; zero where that is not known.
+	// Granted is when Readers were last written, by the API server's clock; zero if it is not known.
 	Granted time.Time
-	// roleVersion and bindingVersion are those that were read; empty where there is no such object.
+	// roleVersion and bindingVersion are resource versions; empty if the object does not exist.
 	roleVersion, bindingVersion string
 }
 
 // Node is the published state of a Windows node and the report of its agent.
 type Node struct {
 	Name string
-	// Desired is the decoded annotation, whoever has written it, Report the report of the node agent; zero where there is
-	// none that can be read.
+	// Desired is the decoded annotation desired-bundle, which another client may have written. Report is the report of the
+	// node agent. Each is zero if it cannot be read.
 	Desired published.Desired
 	Report  published.Report
 	// Known reports whether the operator knows the host of the Node, Created is when the Node was made.
@@ -66,14 +64,14 @@ type Node struct {
 type Changes struct {
 	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
 	Create []Secret
-	// Replaced are the names of Secrets to note as replaced now, Aged those on which it is noted for how long they have
-	// been, and Restored those whose notes are removed: their layer is wanted again.
+	// Replaced are the names of Secrets to mark as replaced, Aged those whose age is to be written, and Restored those
+	// whose mark and age are to be removed, because their layer is wanted again.
 	Replaced, Aged, Restored []string
-	// Readable and Readers are set where the Role or its binding differ.
+	// Readable and Readers are set if the Role or its binding differ.
 	Readable, Readers []string
-	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
+	// Check are Secrets that a node could not use. They are replaced if they differ from the published layer.
 	Check []Secret
-	// Damaged are the names of those of them that held anything else, and were replaced. Make does not know.
+	// Damaged are the Secrets of Check that were replaced. PublishLayers sets it.
 	Damaged []string
 	// Delete are the names of Secrets that no node needs.
 	Delete []string
@@ -82,7 +80,7 @@ type Changes struct {
 // Secret is one part of a layer.
 type Secret struct {
 	published.Part
-	// Label is that of the layer.
+	// Label identifies the layer.
 	Label string
 }
 
@@ -92,8 +90,7 @@ func (c Changes) IsZero() bool {
 		c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
-// revokesAccess reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet
-// would lose it by mistake.
+// revokesAccess reports whether a node loses access or a Secret. Stale caches could cause that by mistake.
 func (c Changes) revokesAccess(o Observed) bool {
 	lacks := func(now, before []string) bool {
 		return now != nil && slices.ContainsFunc(before, func(x string) bool { return !slices.Contains(now, x) })
@@ -101,8 +98,8 @@ func (c Changes) revokesAccess(o Observed) bool {
 	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
 }
 
-// PlanChanges decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as
-// long as ReadableFor and KeptFor say.
+// PlanChanges returns the changes for the wanted bundles. A layer that is no longer wanted, but that a node reports or was
+// told to apply, stays readable for ReadableFor and is kept for KeptFor.
 func PlanChanges(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
@@ -141,14 +138,13 @@ func (w Wanted) DesiredAnnotation(namespace string, permit bundle.Impact) publis
 		Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
-// hasFailed reports whether the node reports that it cannot use this bundle. One that waits for room has nothing to report
-// about layers.
+// hasFailed reports whether the node reports that it cannot use this bundle. Waiting for disk space does not count.
 func (n *Node) hasFailed(b bundle.Digest) bool {
 	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b &&
 		!n.Report.WaitsForRoom()
 }
 
-// areAllPublished reports whether every node has been told of the bundle that is wanted for it.
+// areAllPublished reports whether each node has been told of its wanted bundle.
 func areAllPublished(wanted []Wanted, nodes []Node) bool {
 	told := make(map[string]bundle.Digest, len(nodes))
 	for i := range nodes {
@@ -174,20 +170,18 @@ func (w Wanted) layerSecrets() []Secret {
 	return list
 }
 
-// How long an unwanted layer stays for nodes that report it as applied or are told to have it. Reports
-// are not trusted, so that has an end, which the operator alone decides: it counts for how long it has not wanted the
-// layer (Age).
+// How long an unwanted layer stays for nodes that report it as applied or were told to apply it. Reports are not trusted,
+// so the operator itself limits this time (Age).
 const (
-	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within
-	// minutes. An agent that starts again does not need what its host has already.
+	// ReadableFor is how long nodes may still fetch it. A node that was just told of the layer fetches it within minutes.
+	// An agent that restarts does not need layers that its host has.
 	ReadableFor = 24 * time.Hour
-	// KeptFor is how long the operator keeps it for itself, to know what a change costs and what of it is urgent. For a
-	// node that has had no update for longer, it asks the node's agent.
+	// KeptFor is how long the operator keeps it to compute the impact and the urgent part of a change. For a node without
+	// an update for longer, it asks the node agent.
 	KeptFor = 90 * 24 * time.Hour
 )
 
-// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by their
-// annotations.
+// needs are the labels of wanted layers, and of layers that nodes report or were told to apply (claimed).
 type needs struct{ wanted, claimed map[string]bool }
 
 func labelsOf(wanted []Wanted) map[string]bool {
@@ -225,7 +219,7 @@ const (
 	useNodes
 )
 
-// decideUse decides about a Secret of a layer.
+// decideUse returns who may still use a Secret of a layer.
 func (n needs) decideUse(name string, o Observed) use {
 	label := o.Secrets[name]
 	replaced := o.Replaced[name]
@@ -242,8 +236,8 @@ func (n needs) decideUse(name string, o Observed) use {
 	return useNone
 }
 
-// noteReplaced notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been.
-// Where nothing is wanted for any node, because all inputs are refused, published layers stay.
+// noteReplaced decides whether a kept Secret is marked as replaced, gets its age, or loses its mark. If nothing is wanted,
+// because all inputs are refused, it is not marked.
 func (c *Changes) noteReplaced(name string, n needs, o Observed) {
 	age, noted := o.Replaced[name]
 	switch wanted := n.wanted[o.Secrets[name]]; {
@@ -256,7 +250,7 @@ func (c *Changes) noteReplaced(name string, n needs, o Observed) {
 	}
 }
 
-// decideLayers decides which Secrets are created, noted, deleted and readable.
+// decideLayers decides which Secrets are created, marked, deleted and readable.
 func (c *Changes) decideLayers(parts map[string]Secret, n needs, o Observed) {
 	readable := []string{}
 	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
@@ -282,17 +276,17 @@ func (c *Changes) decideLayers(parts map[string]Secret, n needs, o Observed) {
 	}
 }
 
-// grantedLong is longer than a cache of Nodes, by which access is given, may be behind.
+// grantedLong is longer than the cache of Nodes, from which access is granted, may be stale.
 const grantedLong = time.Hour
 
-// mayRead reports whether a node may read layers: its host is known, or it has been able to for long and its Node was
-// there then, as after an upgrade of the operator, until each host was asked. A Node that was made since is another one:
-// whoever has the kubelet's certificate of a host that was removed makes it again.
+// mayRead reports whether a node may read layers: its host is known, or it was granted access long ago and the Node is
+// older than that. The latter keeps access after an upgrade of the operator, until each host was asked. A newer Node is
+// not trusted: the kubelet certificate of a removed host can create a Node of the same name.
 func (o *Observed) mayRead(n *Node) bool {
 	return n.Known || n.Created.Add(grantedLong).Before(o.Granted) && slices.Contains(o.Readers, NodeUser(n.Name))
 }
 
-// decideReaders keeps the subjects of the binding in step with the nodes that may read.
+// decideReaders updates the subjects of the binding to the nodes that may read.
 func (c *Changes) decideReaders(o Observed) {
 	users := make([]string, 0, len(o.Nodes))
 	for i := range o.Nodes {

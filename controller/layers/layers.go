@@ -11,7 +11,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// ReadLayer returns a layer that is published in Secrets of a namespace.
+// ReadLayer reads a published layer from the Secrets of a namespace.
 func ReadLayer(ctx context.Context, r client.Reader, namespace string, d bundle.Digest) (bundle.Layer, error) {
 	var list corev1.SecretList
 	if err := r.List(ctx, &list, client.InNamespace(namespace),
@@ -21,7 +21,7 @@ func ReadLayer(ctx context.Context, r client.Reader, namespace string, d bundle.
 	return OpenLayer(d, list.Items)
 }
 
-// OpenLayer returns the layer that Secrets hold; they are all with its label. An incomplete layer, or one without its
+// OpenLayer returns the layer in secrets, which must be all Secrets with its label. An incomplete layer, or one with another
 // digest, is an error.
 func OpenLayer(d bundle.Digest, secrets []corev1.Secret) (bundle.Layer, error) {
 	data := map[string][]byte{}

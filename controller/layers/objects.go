@@ -13,7 +13,7 @@ import (
 // Access is the name of the Role and the RoleBinding that let nodes read layers.
 const Access = "windows-node-layers"
 
-// SecretObject returns the Secret. It has no owner: the publisher collects it.
+// SecretObject returns the Secret. It has no owner reference: the Publisher deletes it.
 func (s Secret) SecretObject(namespace string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.Name,
@@ -22,18 +22,18 @@ func (s Secret) SecretObject(namespace string) *corev1.Secret {
 	}
 }
 
-// LayerRole lets read the named Secrets.
+// LayerRole returns the Role that allows reading the named Secrets.
 func LayerRole(namespace string, names []string) *rbacv1.Role {
 	return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, Rules: readRules(names)}
 }
 
-// LayerRoleBinding gives the Role to users.
+// LayerRoleBinding returns the RoleBinding of the Role to users.
 func LayerRoleBinding(namespace string, users []string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, RoleRef: roleRef(),
 		Subjects: userSubjects(users)}
 }
 
-// readRules let read the named Secrets and nothing else. A rule without names would allow all of them.
+// readRules allow reading the named Secrets. A rule without names would allow all Secrets.
 func readRules(names []string) []rbacv1.PolicyRule {
 	if len(names) == 0 {
 		return nil

@@ -27,38 +27,38 @@ import (
 // Publisher writes to one cluster.
 type Publisher struct {
 	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may
-	// be caches, which may be behind: they decide only that nothing has to be done.
+	// be stale caches: from them alone, a call concludes only that nothing has to be done.
 	Nodes, Layers client.Reader
 	// Decoded are the Nodes of the cache; nil decodes them at each call.
 	Decoded *nodelist.Cache
-	// Live asks the API server. What is taken away is decided by it.
+	// Live reads from the API server, always before access is revoked or a Secret is deleted.
 	Live   client.Reader
 	Client client.Client
 	// Known returns a function that reports whether the operator has recorded a host for the Node with this name and UID.
 	// With live, it reads from the API server, otherwise from the cache. Only these Nodes get layers.
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
-	// Namespace is that of the operator.
+	// Namespace is the namespace of the operator.
 	Namespace string
-	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Secret keeps nothing else
-	// waiting. Nil tries at each call.
+	// Try calls do, unless it has just failed (base.Pauses). A failure of one Secret does not delay the others. If it is
+	// nil, each call tries.
 	Try func(ctx context.Context, what string, do func(context.Context) error) error
-	// Now is the operator's clock, whose times are for people. Elapsed is a monotonic one, by which the ages of layers
-	// are counted; without it all of them are as they are noted.
+	// Now is the wall clock, for annotations. Elapsed is a monotonic clock for the ages of layers. If it is nil, ages are
+	// those on the Secrets.
 	Now     func() time.Time
 	Elapsed func() time.Duration
 
 	ages ages
-	// granted is when nodes were given access last.
+	// granted is when the binding was last written.
 	granted granted
-	// failed are the wanted Secrets that could not be written when they were tried last.
+	// failed are the wanted Secrets whose last write failed.
 	failed map[string]bool
 }
 
-// PublishLayers makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It
-// returns what it did, also with an error; calling it again continues.
+// PublishLayers publishes the wanted layers, so that each node can be told of its bundle. It returns the changes, also with
+// an error; the next call continues.
 func (p *Publisher) PublishLayers(ctx context.Context, wanted []Wanted) (Changes, error) {
-	// Most calls find nothing to do, and make no request. A node that will be told of its bundle finds its layers in
-	// the cluster: the cache may still have one that was collected.
+	// Most calls find nothing to do, and make no request. Before a node is told of its bundle, its layers are looked up in
+	// the cluster: the cache may still have a deleted one.
 	c, o, err := p.compareWithCluster(ctx, wanted, p.Nodes, p.Layers)
 	if err != nil || c.IsZero() && areAllPublished(wanted, o.Nodes) {
 		return c, err
@@ -101,7 +101,7 @@ func (p *Publisher) observeCluster(ctx context.Context, nodes, layers client.Rea
 	return o, p.observeAccess(ctx, layers, &o)
 }
 
-// observeAges returns the ages of the layers that are wanted no longer.
+// observeAges returns the ages of layers that are no longer wanted.
 func (p *Publisher) observeAges(secrets []metav1.PartialObjectMetadata) map[string]Age {
 	var now time.Duration
 	if p.Elapsed != nil {
@@ -120,8 +120,8 @@ func (p *Publisher) observeAges(secrets []metav1.PartialObjectMetadata) map[stri
 	return replaced
 }
 
-// observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for
-// no more than their metadata.
+// observeNodes reads Nodes. From a cache it reads whole Nodes, so that all readers share it, from the API server only their
+// metadata.
 func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, error) {
 	if r == p.Live {
 		all, err := nodelist.ListLiveMetadata(ctx, r)
@@ -137,7 +137,7 @@ func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, 
 	return p.markKnownNodes(ctx, all, false)
 }
 
-// markKnownNodes notes of which Nodes the operator knows the host. Any kubelet can give its Node the label of Windows.
+// markKnownNodes sets Known. Any kubelet can give its Node the label of Windows.
 func (p *Publisher) markKnownNodes(ctx context.Context, all []windowsnode.Node, live bool) ([]Node, error) {
 	isKnown, err := p.Known(ctx, live)
 	if err != nil {
@@ -179,8 +179,8 @@ type granted struct {
 	at      time.Time
 }
 
-// grantedAt returns when the subjects of the binding were written last, by the API server's clock and record of who writes which field. A cache has no such record: the time is
-// known there for the version that was read without one last.
+// grantedAt returns when the subjects of the binding were last written, from its managed fields. A cache has none of them: there the time is known only for
+// the version that was last read with them.
 func (p *Publisher) grantedAt(b rbacv1.RoleBinding) time.Time {
 	for _, m := range b.ManagedFields {
 		if m.Time != nil && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:subjects"`) && (p.granted.version != b.ResourceVersion || m.Time.After(p.granted.at)) {
@@ -205,7 +205,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: kind}}
 }
 
-// resourceNames returns what a Role of ours lists; empty for another one.
+// resourceNames returns the names in the rule of LayerRole; empty for another Role.
 func resourceNames(r rbacv1.Role) []string {
 	list := []string{}
 	if len(r.Rules) == 1 {
@@ -225,7 +225,7 @@ func boundUsers(b rbacv1.RoleBinding) []string {
 // writeChanges makes the changes in their order.
 func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) error {
 	some := p.writeLayers(ctx, c)
-	// Nothing that others could create under such a name can be read.
+	// Others could create a Secret with such a name: it does not become readable.
 	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool {
 		return some.Lacking[name] && o.Secrets[name] == ""
 	})
@@ -235,7 +235,7 @@ func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) er
 	}); err != nil {
 		some.Unreadable = true
 		failed = append(failed, err)
-		c.Delete = nil // what nodes may read stays
+		c.Delete = nil // nodes may still read these Secrets
 	}
 	for _, name := range c.Delete {
 		if _, err := p.tryOnce(ctx, "Secret "+name, func(ctx context.Context) error {
@@ -245,7 +245,7 @@ func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) er
 		}
 	}
 	if some.Err = errors.Join(append(failed, some.Err)...); some.Err != nil {
-		return some // no node needs what could not be deleted, or be noted
+		return some // nodes do not depend on deletions and ages
 	}
 	return nil
 }
@@ -259,9 +259,8 @@ func (p *Publisher) deleteSecrets(ctx context.Context, name string) error {
 	return nil
 }
 
-// createSecret publishes one part. One that exists already is the same: its name is that of its content. Its label may
-// be missing, as after the restore of a backup without labels; without it, nothing would see it, collect it or replace
-// it.
+// createSecret publishes one part. An existing Secret has the same content, because its name is a digest. Its label may be
+// missing, as after the restore of a backup without labels. Without the label it would be neither found nor deleted.
 func (p *Publisher) createSecret(ctx context.Context, s Secret) error {
 	err := p.Client.Create(ctx, s.SecretObject(p.Namespace))
 	if apierrors.IsAlreadyExists(err) {
@@ -273,8 +272,8 @@ func (p *Publisher) createSecret(ctx context.Context, s Secret) error {
 	return nil
 }
 
-// writeAges writes on Secrets that their layers are wanted no longer, for how long, or that they are wanted again. It
-// returns what could not be written, which keeps nothing else from being published.
+// writeAges writes the marks and ages of replaced layers, and removes those of layers that are wanted again. Its errors do
+// not prevent other changes.
 func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []error {
 	var failed []error
 	note := func(names []string, annotations func(name string) map[string]any) {
@@ -282,7 +281,7 @@ func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []erro
 			if _, err := p.tryOnce(ctx, "age of Secret "+name, func(ctx context.Context) error {
 				return p.annotateSecret(ctx, name, annotations(name))
 			}); err != nil {
-				failed = append(failed, fmt.Errorf("noting on Secret %s for how long its layer is wanted no longer: %w", name, err))
+				failed = append(failed, fmt.Errorf("writing the age of the layer to Secret %s: %w", name, err))
 			}
 		}
 	}
@@ -298,7 +297,7 @@ func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []erro
 	return failed
 }
 
-// annotateSecret writes annotations of a Secret; a nil value removes one. A Secret that was deleted needs none.
+// annotateSecret writes annotations of a Secret; a nil value removes one. A missing Secret is no error.
 func (p *Publisher) annotateSecret(ctx context.Context, name string, annotations map[string]any) error {
 	return client.IgnoreNotFound(p.patchMetadata(ctx, name, map[string]any{"annotations": annotations}))
 }
@@ -312,8 +311,8 @@ func (p *Publisher) patchMetadata(ctx context.Context, name string, metadata map
 	return p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
-// replaceUnusable replaces a part that a node could not use, if it is not what was published: it was deleted and
-// created by others. It reports whether it did.
+// replaceUnusable replaces a part that a node could not use, if it differs from the published one, because another client
+// deleted and created it. It reports whether it did.
 func (p *Publisher) replaceUnusable(ctx context.Context, s Secret) (bool, error) {
 	var have corev1.Secret
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
@@ -332,7 +331,7 @@ func (p *Publisher) replaceUnusable(ctx context.Context, s Secret) (bool, error)
 	return err == nil, err
 }
 
-// grantAccess lets the nodes read the layers.
+// grantAccess writes the Role and its binding.
 func (p *Publisher) grantAccess(ctx context.Context, c Changes, o Observed) error {
 	if c.Readable != nil {
 		role := LayerRole(p.Namespace, c.Readable)
@@ -351,8 +350,8 @@ func (p *Publisher) grantAccess(ctx context.Context, c Changes, o Observed) erro
 	return nil
 }
 
-// createOrReplace creates an object, or replaces the one that was read. One that another publisher created since then
-// is a conflict. The role of a binding cannot be changed, so a foreign one is deleted.
+// createOrReplace creates an object, or replaces the version that was read. A later change by another client is a conflict.
+// The role of a binding cannot be changed, so a binding of another role is deleted.
 func (p *Publisher) createOrReplace(ctx context.Context, o client.Object) error {
 	if o.GetResourceVersion() == "" {
 		return named.CreateIfAbsent(ctx, p.Client, o)

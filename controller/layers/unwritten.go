@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// UnwrittenError means that not all could be written, and all else was. Nodes can use the bundles that lack nothing.
+// UnwrittenError means that some Secrets could not be written; the others were. Nodes can use bundles with complete layers.
 type UnwrittenError struct {
-	// Lacking are the names of Secrets that could not be written. Unreadable is true if the access of nodes could not
-	// be: then they may be able to read nothing new.
+	// Lacking are the names of Secrets that could not be written. Unreadable is true if the Role or its binding could not
+	// be written: then nodes may be unable to read new Secrets.
 	Lacking    map[string]bool
 	Unreadable bool
 	Err        error
@@ -21,8 +21,7 @@ func (e *UnwrittenError) Error() string { return e.Err.Error() }
 // Unwrap implements errors.
 func (e *UnwrittenError) Unwrap() error { return e.Err }
 
-// IsPublished reports whether nodes can read all layers of a bundle after a call of PublishLayers that returned this
-// error, or none.
+// IsPublished reports whether nodes can read all layers of a bundle after a call of PublishLayers that returned err.
 func IsPublished(w Wanted, err error) bool {
 	var some *UnwrittenError
 	if !errors.As(err, &some) {
@@ -31,11 +30,10 @@ func IsPublished(w Wanted, err error) bool {
 	return !some.Unreadable && !slices.ContainsFunc(w.layerSecrets(), func(s Secret) bool { return some.Lacking[s.Name] })
 }
 
-// maxFailures is how many Secrets may fail one after the other before the rest is not tried: then it is not about
-// single ones.
+// maxFailures is how many Secrets may fail in a row before the rest is not tried, because the cause is not a single Secret.
 const maxFailures = 8
 
-// tryOnce does one thing, unless it has failed a moment ago. It reports whether it was tried now.
+// tryOnce calls do by Try, and reports whether it was called.
 func (p *Publisher) tryOnce(ctx context.Context, what string, do func(context.Context) error) (tried bool, err error) {
 	once := func(ctx context.Context) error { tried = true; return do(ctx) }
 	if p.Try == nil {
@@ -46,8 +44,8 @@ func (p *Publisher) tryOnce(ctx context.Context, what string, do func(context.Co
 	return tried, err
 }
 
-// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails keeps no other one waiting:
-// those that have failed come last.
+// writeLayers creates and checks Secrets, and sets Damaged. Secrets that failed before come last, so that they do not delay
+// others.
 func (p *Publisher) writeLayers(ctx context.Context, c *Changes) *UnwrittenError {
 	w := layerWriter{Publisher: p, unwritten: UnwrittenError{Lacking: map[string]bool{}}, failed: map[string]bool{}}
 	_, err := p.tryOnce(ctx, "layers", func(ctx context.Context) error {
@@ -79,11 +77,11 @@ type layerWriter struct {
 	*Publisher
 	unwritten UnwrittenError
 	failed    map[string]bool
-	// inRow is how many have failed since one was written.
+	// inRow counts failures since the last success.
 	inRow int
 }
 
-// writeAll writes Secrets, first those that have not failed before.
+// writeAll writes Secrets in writeOrder.
 func (w *layerWriter) writeAll(ctx context.Context, list []Secret, do func(context.Context, Secret) error) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Secret) int { return cmp.Compare(w.writeOrder(a), w.writeOrder(b)) })
@@ -106,7 +104,7 @@ func (w *layerWriter) writeAll(ctx context.Context, list []Secret, do func(conte
 	}
 }
 
-// leaveSecret leaves a Secret for the next time.
+// leaveSecret leaves a Secret for the next call.
 func (w *layerWriter) leaveSecret(s Secret) {
 	w.unwritten.Lacking[s.Name] = true
 	if w.Publisher.failed[s.Name] {
@@ -114,7 +112,7 @@ func (w *layerWriter) leaveSecret(s Secret) {
 	}
 }
 
-// writeOrder is when a Secret is written: 1, after the others, if it could not be written when it was tried last.
+// writeOrder is 1, after the others, for a Secret whose last write failed.
 func (w *layerWriter) writeOrder(s Secret) int {
 	if w.Publisher.failed[s.Name] {
 		return 1

@@ -11,8 +11,8 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// clockSkews returns the nodes whose clocks differ, and then the hosts that have no Node yet: of those that have one,
-// the node agent knows better.
+// clockSkews returns the nodes whose clocks differ, and then the hosts that have no Node. The report of a node agent is
+// better than the answer of its host.
 func (t *statusReporter) clockSkews(nodes map[string]windowsnode.Node, r rendering) []heartbeat.Skew {
 	list := t.heartbeats.ClockSkews()
 	if t.hostClocks == nil {
@@ -30,10 +30,10 @@ func (t *statusReporter) clockSkews(nodes map[string]windowsnode.Node, r renderi
 	return list
 }
 
-// clocksAgree lists clocks that differ from the operator's. It is a hint: nothing is decided by it.
+// clocksAgree lists clocks that differ from the operator's. It is a hint (status.IsHint).
 func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree,
-		Message: "all clocks of nodes that the operator has compared agree with its own within " +
+		Message: "the clocks of all compared nodes differ from the operator's by at most " +
 			strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
 	if len(skews) == 0 {
 		return c

@@ -49,27 +49,27 @@ type statusReporter struct {
 	events events.EventRecorder
 	log    logr.Logger
 	now    func() time.Time
-	// try is Pauses.Try: a status that cannot be written keeps nothing else waiting.
+	// try is Pauses.Try: a status that cannot be written does not delay anything else.
 	try tryFunc
-	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ, and hostClocks those
-	// of hosts; nil knows none.
+	// silence tells how long a node agent has been silent. heartbeats has the nodes whose clocks differ, hostClocks the
+	// hosts; hostClocks may be nil.
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
 	hostClocks func() []heartbeat.Skew
-	// upgrade is what OLM is told besides.
+	// upgrade receives what prevents OLM from upgrading the operator.
 	upgrade *status.Upgrade
-	// counters serve the urgent inputs that are held.
+	// counters are the metrics.
 	counters Counters
 
-	// lastStatus is the last written one, so that only differences are compared with the cluster before the inputs are
-	// rendered again, and wrote is when.
+	// lastStatus is the last status that was written, at wrote. An equal status is not written again before the next
+	// rendering.
 	lastStatus *status.Status
 	wrote      time.Time
-	// stepped is when the messages of hosts were written that were other ones than before.
+	// stepped is when changed hosts were last written.
 	stepped time.Time
-	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
+	// warned are the warnings of the last rendering: only new ones are Events.
 	warned map[string]bool
-	// unserved is true after it was reported that the cluster does not serve the kind.
+	// unserved is true after the operator reported that the cluster does not serve the kind.
 	unserved bool
 }
 
@@ -169,7 +169,7 @@ func (t *statusReporter) writeStatus(ctx context.Context, s status.Status) error
 	return nil
 }
 
-// sameReason reports whether two conditions say the same, but for details.
+// sameReason reports whether two conditions differ at most in their message.
 func sameReason(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 }
@@ -186,7 +186,7 @@ func (t *statusReporter) reportUnserved() {
 	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
 }
 
-// reportDamaged names Secrets that did not match the published layer. Nodes report the same of a layer that they cannot use.
+// reportDamaged names Secrets that did not match the published layer. Nodes also report a layer that they cannot use.
 func (t *statusReporter) reportDamaged(secrets []string) {
 	for _, name := range secrets {
 		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
@@ -219,8 +219,8 @@ func (t *statusReporter) sendEvents(r rendering) {
 	}
 }
 
-// sendWarnings sends an Event for each warning that the last rendering did not have. Events with the same reason and
-// action are one for client-go, which keeps the first message.
+// sendWarnings sends an Event for each warning that the last rendering did not have. client-go merges Events with the same
+// reason and action, and keeps the first message.
 func (t *statusReporter) sendWarnings(findings bundle.Findings) {
 	now := map[string]bool{}
 	for _, f := range findings {
@@ -292,7 +292,7 @@ func urgentReached(o outcome) metav1.Condition {
 		}
 		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
 		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) +
-			"; fix: let the rollout of these nodes continue before a CA expires")
+			"; fix: remove these causes before a CA expires, for example with wmco resume NODE")
 	}
 	return c
 }
@@ -347,7 +347,8 @@ func rolloutCondition(o outcome) metav1.Condition {
 	return c
 }
 
-// countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
+// countNodes counts the Windows nodes by their state. It also returns the hosts for status.hosts: hosts that have not
+// joined, are removed, or are nodes that are not up to date.
 func (t *statusReporter) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
 	t.heartbeats.RetainNodes(nodes)
 	var hosts []status.Host

@@ -13,10 +13,10 @@ import (
 )
 
 // kubeletsUpgradeable lists the Windows nodes that block the next minor update of the cluster, before it is tried. As
-// OpenShift does, it reads the versions that Nodes report. It is a hint: nothing is decided by it.
+// OpenShift does, it reads the versions that Nodes report. It is a hint (status.IsHint).
 func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets,
-		Message: "no Windows node keeps the cluster from its next minor update"}
+		Message: "no Windows node blocks the next minor update of the cluster"}
 	refuses := map[string]bool{} // by version: a fleet has few of them
 	var old []string
 	for name, n := range nodes {

@@ -24,15 +24,15 @@ type LoginKey interface {
 
 // States of the key of a node, for the metric.
 const (
-	// keyCurrent is that of a node to which the operator has logged in with the present key.
+	// keyCurrent means that the last login was with the current key.
 	keyCurrent = "current"
-	// keyOlder is that of one to which it has logged in with another key last.
+	// keyOlder means that the last login was with another key.
 	keyOlder = "older"
-	// keyUnknown is that of one to which it has not logged in since it keeps which key that was with.
+	// keyUnknown means that there was no login since the operator records the key.
 	keyUnknown = "unknown"
 )
 
-// loginKeys are the keys with which the operator has logged in to the hosts of nodes, by its own records.
+// loginKeys are the keys with which the operator has logged in to the hosts of nodes, as its records have them.
 type loginKeys struct {
 	// problem is why the private key cannot be used now.
 	problem bundle.Finding
@@ -41,8 +41,8 @@ type loginKeys struct {
 	noKeys map[string]bool
 }
 
-// readLoginKeys returns the keys of the nodes of the inputs; nil where the operator reaches no hosts. Nodes of another
-// operator have none of ours.
+// readLoginKeys returns the keys of the nodes of the inputs; nil without a login. Nodes of the existing operator are left
+// out.
 func readLoginKeys(login LoginKey, hosts *desired.Hosts) *loginKeys {
 	if login == nil {
 		return nil
@@ -75,7 +75,7 @@ func (l *loginKeys) countByState() map[string]int {
 	return all
 }
 
-// isAway reports whether a login failed because the host did not answer: nothing is wrong with the key.
+// isAway reports whether a login failed because the host did not answer, not because of the key.
 func isAway(h status.Host) bool { return h.Reason == "Unreachable" || h.Reason == "HostSilent" }
 
 // keysAccepted lists the hosts that are not known to accept the key of the operator.
@@ -118,7 +118,7 @@ func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool),
 		c.Reason = status.ReasonKeyNotAccepted
 	}
 	text := fmt.Sprintf("the operator has not verified the key of cloud-private-key on %d of %s: ", len(list),
-		bundle.Count(len(l.states), "node")) + bundle.JoinFirst(list, mostHints, "; ", moreNodes)
+		bundle.Count(len(l.states), "node")) + bundle.JoinFirst(list, mostReporting, "; ", moreNodes)
 	if fix != "" {
 		text += "; fix: " + fix
 	}
@@ -126,14 +126,14 @@ func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool),
 	return c
 }
 
-// maxKeyProblem is how much the condition has of why one host refuses the key, in bytes.
+// maxKeyProblem is the length in bytes of the problem of one host in the message.
 const maxKeyProblem = 200
 
 // explainState returns what a node waits for.
 func (l *loginKeys) explainState(node, state string, away bool) string {
 	switch {
 	case away:
-		return "the host does not respond; it keeps its keys until it does"
+		return "the host does not respond; its keys change when it responds again"
 	case l.noKeys[node]:
 		return "its node agent is too old to change keys"
 	case state == keyUnknown:

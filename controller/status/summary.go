@@ -98,7 +98,7 @@ func classOfCondition(c metav1.Condition) class {
 		return ignored
 	case c.Reason == ReasonInputsRefused: // InputsAccepted has the cause
 		return ignored
-	case c.Reason == ReasonKeyUnusable: // PrerequisitesMet has the cause
+	case c.Reason == ReasonKeyUnusable: // PrivateKeyValid has the cause
 		return ignored
 	case c.Reason == ReasonRollingOut, c.Reason == ReasonKeysChanging, c.Reason == reasonTrustedCAPending,
 		c.Type == hostsJoined, c.Type == instancesRemoved:

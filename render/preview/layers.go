@@ -13,11 +13,11 @@ import (
 	"wmco/render"
 )
 
-// LayerFile is the index of one layer, in place of ManifestFile, where nodes share a layer that is written once.
+// LayerFile is the index of one layer. It replaces ManifestFile if nodes share a layer that is written once.
 const LayerFile = "LAYER.json"
 
-// LayerTree returns the files of the preview of one layer of a bundle, by path, with the findings that are given. A
-// document without anything is left out.
+// LayerTree returns the files of the preview of one layer of a bundle, by path, with the findings. Empty YAML and JSON files
+// are left out.
 func LayerTree(b render.Bundle, kind bundle.LayerKind, findings bundle.Findings, o Options) ([]File, error) {
 	part, layer, digest := b, b.Cluster, b.ClusterDigest
 	part.Node = bundle.Layer{}
@@ -57,8 +57,8 @@ func provenanceOf(p bundle.Provenance, l bundle.Layer) bundle.Provenance {
 	return part
 }
 
-// Join returns the bundle and the findings of a node of which LayerTree wrote both layers. Edited files are refused, as
-// by Read.
+// Join is the reverse of LayerTree: it returns the bundle and the findings of a node from the trees of both layers. Like
+// Read, it refuses edited files.
 func Join(cluster, node map[string][]byte) (bundle.Bundle, bundle.Findings, error) {
 	b := bundle.Bundle{Provenance: bundle.Provenance{}}
 	var findings bundle.Findings
@@ -79,7 +79,7 @@ func Join(cluster, node map[string][]byte) (bundle.Bundle, bundle.Findings, erro
 	return b, findings.Sorted(), nil
 }
 
-// readLayer reads one layer with its contents, and the causes of its entries.
+// readLayer reads one layer and the causes of its entries.
 func readLayer(l *bundle.Layer, tree map[string][]byte) (causes bundle.Provenance, err error) {
 	var index bundle.Index
 	dec := json.NewDecoder(bytes.NewReader(tree[LayerFile]))

@@ -30,7 +30,7 @@ const (
 type File struct {
 	Path string
 	Data []byte
-	// Secret files hold secrets in clear, which happens only when they were asked for.
+	// Secret is true for files with secrets in clear, which only Options.ShowSecrets writes.
 	Secret bool
 }
 
@@ -77,7 +77,7 @@ func shownContent(c bundle.Content, o Options) []byte {
 	return c.Shown()
 }
 
-// Shown are the findings that a preview has: at most so many about one object.
+// Shown limits findings to bundle.MostAnswers for one object, as in previews.
 func Shown(findings bundle.Findings) bundle.Findings {
 	return findings.AtMost(bundle.MostAnswers, reason.MoreFindings)
 }

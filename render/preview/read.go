@@ -13,8 +13,8 @@ import (
 // ErrNotPreview is wrapped by the errors of Read.
 var ErrNotPreview = errors.New("not a preview that wmco wrote")
 
-// Read returns the bundle of one node's preview. The contents of secrets are what the preview shows. Edited files,
-// which do not match their digests, are refused.
+// Read returns the bundle of one node's preview. Secrets have the text of the preview, which is masked unless
+// Options.ShowSecrets was set. Edited files, which do not match their digests, are refused.
 func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	m, err := bundle.DecodeManifest(tree[ManifestFile])
 	if err != nil {
@@ -35,7 +35,7 @@ func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	return b, nil
 }
 
-// ReadFindings returns the findings of one node's preview; none where that cannot be read.
+// ReadFindings returns the findings of one node's preview; none if they cannot be read.
 func ReadFindings(tree map[string][]byte) bundle.Findings {
 	var findings bundle.Findings
 	if err := json.Unmarshal(tree[FindingsFile], &findings); err != nil {
@@ -62,7 +62,7 @@ func readFiles(l *bundle.Layer, tree map[string][]byte) error {
 	return nil
 }
 
-// readEnvironment adds what the preview shows of secret variables; the manifest has the others.
+// readEnvironment adds the shown text of secret variables; the manifest has the others.
 func readEnvironment(l *bundle.Layer, tree map[string][]byte) error {
 	var doc environmentDocument
 	if err := yamltext.UnmarshalStrict(tree[EnvironmentFile], &doc); err != nil {
@@ -91,8 +91,8 @@ func readEnvironment(l *bundle.Layer, tree map[string][]byte) error {
 	return nil
 }
 
-// Roots finds the previews in a tree: the folders that hold a manifest, by the name of their node, "" for the tree
-// itself.
+// Roots returns the previews in a tree, by folder, which has the name of the node. The name is "" if the tree itself is a
+// preview.
 func Roots(tree map[string][]byte) map[string]map[string][]byte {
 	roots := map[string]map[string][]byte{}
 	for path := range tree {

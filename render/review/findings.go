@@ -114,8 +114,8 @@ func (f Findings) Refusal() (why, goOn string) {
 	return "the change adds " + strings.Join(counts, ", ") + ": " + strings.Join(names, ", "), goOn
 }
 
-// Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be
-// pulled".
+// Summary is the change in one sentence: "6 Windows nodes change without a restart; 1 new finding: the pause image cannot
+// be pulled".
 func (r Review) Summary() string {
 	parts := []string{r.describeChanges()}
 	for _, other := range []struct {
@@ -164,7 +164,11 @@ func (r Review) describeChanges() string {
 	if nodes == 1 {
 		verb = "changes"
 	}
-	return fmt.Sprintf("%s %s: %s", bundle.Count(nodes, "Windows node"), verb, strings.Join(costs, ", "))
+	text := ": " + strings.Join(costs, ", ")
+	if len(costs) == 1 && costs[0] == Cost(bundle.ImpactNone, nil) {
+		text = " without a restart"
+	}
+	return bundle.Count(nodes, "Windows node") + " " + verb + text
 }
 
 // describeCount is how many findings the change adds that are more than information, as the end of a line: ", 1 new

@@ -141,8 +141,8 @@ func TestSummary(t *testing.T) {
 	group := func(impact bundle.Impact, nodes ...string) Group { return Group{Nodes: nodes, Impact: impact} }
 	for want, r := range map[string]Review{
 		"no Windows node changes":                                                 {},
-		"1 Windows node changes: no restart":                                      {Groups: []Group{group(bundle.ImpactNone, "a")}},
-		"3 Windows nodes change: no restart":                                      {Groups: []Group{group(bundle.ImpactNone, "a", "b"), group(bundle.ImpactNone, "c")}},
+		"1 Windows node changes without a restart":                                {Groups: []Group{group(bundle.ImpactNone, "a")}},
+		"3 Windows nodes change without a restart":                                {Groups: []Group{group(bundle.ImpactNone, "a", "b"), group(bundle.ImpactNone, "c")}},
 		"no Windows node changes; 1 new; 2 gone":                                  {Added: []string{"a"}, Removed: []string{"b", "c"}},
 		"no Windows node changes; 1 new finding":                                  {Findings: Findings{Added: bundle.Findings{{Severity: bundle.SeverityInfo, Message: "x"}}}},
 		"no Windows node changes; 1 finding resolved":                             {Findings: Findings{Removed: bundle.Findings{{}}}},

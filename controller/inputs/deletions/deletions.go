@@ -3,9 +3,9 @@
 //
 //	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> deleted inputs, and the nodes that keep their published bundle
 //
-// The inputs of a bundle are on its Node, beside its digest. So an operator that has just started decides as
-// one that saw the inputs go. A change that would stop all pods is held in the same way: the bundle of a node that has
-// confirmed it is marked with the finding. The package makes no requests.
+// The inputs of a bundle are on its Node, beside its digest. So an operator that has just started decides like one that saw
+// the deletion. A change that would stop all pods is held in the same way: the bundle of a node that has confirmed it is
+// marked with the finding. The package makes no requests.
 package deletions
 
 import (
@@ -21,9 +21,9 @@ import (
 	"wmco/render"
 )
 
-// InputsOfPublished returns the guarded inputs of the bundle that is published on a Node, for CompareInputs, as who has
-// told the Node has signed. Unsigned ones count while the agent is of an older operator: a deletion at that time is
-// guarded too, and inputs only keep a node from getting another bundle.
+// InputsOfPublished returns the guarded inputs of the bundle that is published on a Node, for CompareInputs. They must be
+// signed, except while the agent is of an older operator: then a deletion is guarded too, and inputs can only prevent an
+// update.
 func InputsOfPublished(told windowsnode.DesiredReader, n windowsnode.Node) []published.Input {
 	d, err := told(n)
 	if err != nil && n.ReportError == nil && !n.Report.Has(published.FeatureSigned) {
@@ -35,9 +35,8 @@ func InputsOfPublished(told windowsnode.DesiredReader, n windowsnode.Node) []pub
 	return d.Inputs
 }
 
-// GuardedInputs returns the inputs that bundles are made from now, of those that are guarded, sorted. Mirror sets
-// without an entry do not count: they say the same as none. A settings object that is empty does: whoever leaves it
-// there asks for the defaults.
+// GuardedInputs returns the guarded inputs that the cluster has, sorted. Mirror sets without an entry do not count, because
+// they have no effect. An empty settings object counts, because it means the defaults.
 func GuardedInputs(c render.Cluster) []published.Input {
 	var list []published.Input
 	if len(c.Mirrors.Sets) > 0 {
@@ -63,28 +62,28 @@ func HoldingFindings(findings bundle.Findings) map[published.Input]bundle.Findin
 	return all
 }
 
-// BundleInputMarks returns the marks on the Node of a bundle that is made from these inputs now: the guarded inputs,
-// and the findings that were confirmed. Sorted.
+// BundleInputMarks returns the marks on the Node for a bundle of these inputs, sorted: the guarded inputs, and the
+// confirmed findings.
 func BundleInputMarks(hosts *desired.Hosts) []published.Input {
 	return slices.Sorted(slices.Values(slices.Concat(GuardedInputs(hosts.Cluster),
 		slices.Collect(maps.Keys(HoldingFindings(hosts.Findings))))))
 }
 
-// Found is what was deleted, or is held.
+// Found are deleted inputs and held changes.
 type Found struct {
-	// Waiting are the nodes that keep what they have, by the input that is gone. For published.InputInstances they are
-	// the nodes of instances, none of which is removed; they get other changes.
+	// Waiting are the nodes that keep their published bundles, by the deleted input. For published.InputInstances they
+	// are the nodes of instances: none of them is removed, and they get other changes.
 	Waiting map[published.Input][]string
-	// Held are the nodes that keep what they have because of a finding about the inputs that would stop all pods, and
-	// Findings what was found.
+	// Held are the nodes that keep their published bundles because of a finding, Findings the findings. Each is about a
+	// change that would stop all pods.
 	Held     map[published.Input][]string
 	Findings map[published.Input]bundle.Finding
-	// Used are the nodes with a confirmation that nothing waits for any longer, so that it counts for one deletion.
+	// Used are the nodes with a confirmation that is no longer needed, so that it counts for one deletion.
 	Used []windowsnode.Node
 }
 
-// CompareInputs compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom
-// returns. An annotation that cannot be read, or that the operator did not write, is ignored: it is written again.
+// CompareInputs compares the inputs with those of the published bundles, which madeFrom returns. An annotation that cannot
+// be read, or that the operator did not write, is ignored, because it is written again.
 func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node,
 	madeFrom func(windowsnode.Node) []published.Input) Found {
 	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{},
@@ -135,7 +134,7 @@ func (f Found) holdNode(n windowsnode.Node, from []published.Input) (needed bool
 	return needed
 }
 
-// holdNewNodes holds nodes that have nothing yet, as long as others keep what they have.
+// holdNewNodes holds nodes without a bundle as long as others are held.
 func (f Found) holdNewNodes(nodes []windowsnode.Node) {
 	for input, list := range f.Held {
 		for _, n := range nodes {
@@ -154,7 +153,7 @@ func annotationValues(n windowsnode.Node, annotation string) []string {
 	return published.ConfirmedNames(n.Annotations[annotation])
 }
 
-// removedInstances are the nodes that joined by an entry of windows-instances which is not there any longer.
+// removedInstances returns the nodes whose entry in windows-instances was removed.
 func removedInstances(hosts *desired.Hosts) map[string]bool {
 	all := map[string]bool{}
 	for _, h := range hosts.All {
@@ -174,7 +173,7 @@ func (f Found) KeepsPublished(node string) bool {
 		})
 }
 
-// HeldChangesFunc returns a function that explains why a change of the inputs waits for a confirmation; empty when none does.
+// HeldChangesFunc returns a function that explains held changes of the inputs; its text is empty if none is held.
 func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error),
 	told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
 	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
@@ -191,24 +190,23 @@ func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error),
 // mostNamed is how many nodes a message names.
 const mostNamed = 3
 
-// ExplainHeld lists held changes, the causes, and what to do, for people. It is empty if nothing is held.
+// ExplainHeld lists held changes, their causes, and what to do. It is empty if nothing is held.
 func (f Found) ExplainHeld() string {
 	var texts []string
 	for _, input := range slices.Sorted(maps.Keys(f.Held)) {
 		x := f.Findings[input]
 		nodes := bundle.JoinFirst(f.Held[input], mostNamed, ", ", bundle.AndMore)
 		texts = append(texts, bundle.Count(len(f.Held[input]),
-			"node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless: wmco confirm --all --input "+string(input)+")")
+			"node")+" ("+nodes+") will keep the published bundle until you confirm the change, because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless: wmco confirm --all --input "+string(input)+")")
 	}
 	return strings.Join(texts, "; ")
 }
 
-// WaitingInputs returns the inputs that are gone and waited for, sorted.
+// WaitingInputs returns the deleted inputs that wait for a confirmation, sorted.
 func (f Found) WaitingInputs() []published.Input { return slices.Sorted(maps.Keys(f.Waiting)) }
 
-// AsJoinedHost returns the host as its bundle is rendered: the node of an instance stays one when its entry is gone.
-// Otherwise its kubelet would restart with another address, only to be removed, or to be as before when the entry is
-// back.
+// AsJoinedHost returns the host for rendering. The node of a removed entry stays an instance: otherwise its kubelet would
+// restart with another address before its removal, or before the entry is added again.
 func (f Found) AsJoinedHost(h render.Node) render.Node {
 	if h.Backing == render.BackingNode && h.RemovedEntry != "" {
 		h.Backing, h.Address = render.BackingInstance, h.RemovedEntry
@@ -219,17 +217,17 @@ func (f Found) AsJoinedHost(h render.Node) render.Node {
 // selectInstances chooses the nodes that are annotated to confirm the deletion of all entries.
 const selectInstances = published.InstanceLabel + "=true"
 
-// ExplainDeletion names the deleted input, what its nodes keep, and what to do, for people.
+// ExplainDeletion describes a deleted input, its nodes, and what to do.
 func (f Found) ExplainDeletion(input published.Input) string {
 	nodes := bundle.Count(len(f.Waiting[input]), "node")
 	confirm := "wmco confirm --all --input " + string(input)
 	switch input {
 	case published.InputMirrors:
 		return "all mirror sets were deleted: " + nodes +
-			" with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"
+			" with mirrors will keep the published bundle until you confirm that (fix: restore a mirror set, or confirm with: " + confirm + ")"
 	case published.InputSettings:
 		return "ConfigMap windows-machine-config was deleted: " + nodes +
-			" with its settings will get no other bundle (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
+			" with its settings will keep the published bundle until you confirm that (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
 	case published.InputInstances:
 		return "ConfigMap windows-instances does not exist or has no entry: " + nodes +
 			" will not be removed (fix: restore it, or remove them with: oc annotate nodes -l " + selectInstances +

@@ -337,7 +337,7 @@ func TestAnswersOverHTTP(t *testing.T) {
 	w := warner(cluster(t, 1))
 	w.Limit = time.Hour
 	status, got := ask(t, handler(t, w), post(t, bytes.NewReader(reviewOf(t, mirror(t, "quay.io")))))
-	if diff := cmp.Diff([]string{"1 Windows node changes: no restart"}, got.Warnings); status != http.StatusOK || !got.Allowed || diff != "" {
+	if diff := cmp.Diff([]string{"1 Windows node changes without a restart"}, got.Warnings); status != http.StatusOK || !got.Allowed || diff != "" {
 		t.Errorf("status %d (-want +got):\n%s", status, diff)
 	}
 }

@@ -71,7 +71,7 @@ func TestTheServer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"1 Windows node changes: no restart"}, answer.Response.Warnings); diff != "" {
+	if diff := cmp.Diff([]string{"1 Windows node changes without a restart"}, answer.Response.Warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c.CloseIdleConnections()

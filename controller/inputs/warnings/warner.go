@@ -89,11 +89,11 @@ func holdsCredentials(kind string) bool { return kind == kindProxy || kind == ki
 
 const (
 	// proxyFollows is the warning about a Proxy whose spec changes: nodes follow its status, which is written a moment later.
-	proxyFollows = "Windows nodes change when the network operator has written the status of Proxy/cluster: their services restart"
+	proxyFollows = "Windows nodes restart their services when the network operator has written the status of Proxy/cluster"
 	// pullSecretFollows is the warning about a pull secret that changes (render/mirrors, credentials).
 	pullSecretFollows = "Windows nodes get credentials of this Secret for their mirrors and pinned images, without " +
 		"a restart; the number of nodes is not shown for a Secret"
-	inputsRefused = "the inputs of Windows nodes would be refused: all nodes keep what they have"
+	inputsRefused = "the inputs of Windows nodes would be refused, and all nodes keep their bundles"
 )
 
 // isWanted reports whether nodes depend on the object, and API servers ask about it (deploy/admission, WarningWebhook).
@@ -168,7 +168,7 @@ func warningLines(r review.Review, some sample, blocking bundle.Findings) []stri
 	}
 	for _, f := range added {
 		if len(deletions.HoldingFindings(bundle.Findings{f})) > 0 {
-			lines = append(lines, "no node gets this until it is confirmed: no pod could start with it (docs/held-changes.md)")
+			lines = append(lines, "the change is held until you confirm it, because no pod could start with it (docs/held-changes.md)")
 		}
 		lines = append(lines, warningLine(f, lines[0]))
 	}

@@ -161,9 +161,9 @@ func TestAThousandNodes(t *testing.T) {
 		begun := time.Now()
 		got := w.Handle(t.Context(), mirror(t, "quay.io"))
 		t.Logf("%d nodes: %s", nodes, time.Since(begun).Round(time.Millisecond))
-		want := fmt.Sprintf("%d Windows nodes change: no restart", nodes)
+		want := fmt.Sprintf("%d Windows nodes change without a restart", nodes)
 		if nodes == 1 {
-			want = "1 Windows node changes: no restart"
+			want = "1 Windows node changes without a restart"
 		}
 		if diff := cmp.Diff([]string{want}, got.Warnings); !got.Allowed || diff != "" {
 			t.Errorf("%d nodes: allowed %t (-want +got):\n%s", nodes, got.Allowed, diff)
@@ -233,7 +233,7 @@ func TestLines(t *testing.T) {
 		"data": map[string]any{"config.yaml": "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n" + strings.Repeat("x", 400) + ": 1\n"},
 	})
 	got := w.Handle(t.Context(), req).Warnings
-	if len(got) != mostLines || got[0] != "the inputs of Windows nodes would be refused: all nodes keep what they have" {
+	if len(got) != mostLines || got[0] != "the inputs of Windows nodes would be refused, and all nodes keep their bundles" {
 		t.Errorf("%q", got)
 	}
 	for _, line := range got {
@@ -249,7 +249,7 @@ func TestWhatIsSaid(t *testing.T) {
 	docker := object(openshift("config", "v1", "ImageDigestMirrorSet"), "", "quay", map[string]any{"spec": map[string]any{"imageDigestMirrors": []any{map[string]any{"source": "docker.io", "mirrors": []any{"mirror.example.com"}}}}})
 	proxies, others := holders(password), holders(guess)
 	proxy, pullSecret := 1, 3
-	const changes = "1 Windows node changes: no restart"
+	const changes = "1 Windows node changes without a restart"
 	for name, tt := range map[string]struct {
 		before, after *unstructured.Unstructured
 		want          []string

@@ -133,7 +133,7 @@ func TestNext(t *testing.T) {
 		// line is in the line of the fleet or of a node.
 		line string
 	}{
-		{"nothing to do", nil, []Node{node("a"), node("b")}, nil, "2 of 2 nodes have the newest bundle"},
+		{"nothing to do", nil, []Node{node("a"), node("b")}, nil, "2 of 2 nodes done"},
 		{"a change without impact: the canary first", nil, []Node{node("a", wants(none)), node("b", wants(none))}, []string{"a publish 2 none canary"}, "waiting for canary a"},
 		{"the report of a canary without impact confirms it", nil, []Node{node("a", wants(none), given(none, 1), reporting(applied, ""), canary), node("b", wants(none))}, []string{"a confirm"}, ""},
 		{"a canary that is off is not replaced by another node that is off", nil, []Node{node("a", wants(none), given(none, 1), notReady, canary), node("b", wants(reboot), notReady)}, nil, "b waiting for canary a"},

@@ -115,8 +115,7 @@ type Held struct {
 
 func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	all := s.Updated + s.Updating + s.Waiting + s.Degraded
-	have := map[bool]string{true: " has", false: " have"}[all == 1]
-	parts := []string{fmt.Sprintf("%d of %s%s the newest bundle", s.Updated, bundle.Count(all, "node"), have)}
+	parts := []string{fmt.Sprintf("%d of %s done", s.Updated, bundle.Count(all, "node"))}
 	for _, x := range []struct {
 		n    int
 		what string

@@ -104,7 +104,7 @@ func canaryRolledBack(ctx context.Context, f *Fleet) error {
 		return err
 	}
 	return f.Report(n, published.Report{
-		State: published.StateRolledBack, Desired: wanted[n.Name].Bundle, Message: "probing service kubelet: it is stopped",
+		State: published.StateRolledBack, Desired: wanted[n.Name].Bundle, Message: "service kubelet did not become healthy: it is stopped",
 	}, f.Ago(9*time.Minute))
 }
 
