@@ -85,7 +85,7 @@ func conditionReasons() []Entry {
 		{"HostNetworkUnstable", "", "The Host Network Service of a node crashes repeatedly, so Services may fail there.", "install Windows updates, or run `wmco reboot NODE`"},
 		{"SSHServersRun", "", "The OpenSSH server runs on all nodes.", fixNothing},
 		{"SSHServerStopped", "", "The OpenSSH server of a node does not run, and the node agent cannot start it. Pods are not affected, but the operator cannot log in.", "`oc describe node NODE` has the error; docs/runbooks/WindowsSSHServerStopped.md"},
-		{"ImagesReachable", "", "No image gateway reports a registry without a reachable mirror or the registry itself.", fixNothing},
+		{"ImagesReachable", "", "No image gateway reports a registry whose images it cannot get.", fixNothing},
 		{"ImagesUnreachable", "", "For ten minutes or more, a node could reach no mirror of a registry, nor the registry itself (or a policy forbids to contact it). Pods that need its images do not start there.", "docs/runbooks/WindowsImagesUnreachable.md"},
 		{"NoRebootPending", "", "Windows itself needs no reboot on any node.", fixNothing},
 		{"WindowsRebootPending", "", "Windows itself needs a reboot on a node, for example after updates.", "`wmco reboot NODE`, or `windowsReboots: Coordinate` in windows-machine-config"},

@@ -55,7 +55,7 @@ func sshServersRun() reportedCondition {
 func imagesReachable() reportedCondition {
 	return reportedCondition{
 		kind: status.ImagesReachable, good: status.ReasonReachable, bad: status.ReasonUnreachable,
-		message: "no image gateway reports a registry without a reachable mirror or the registry itself",
+		message: "no image gateway reports a registry whose images it cannot get",
 		begin:   "the image gateways of these nodes reach neither a mirror nor the registry",
 		fix:     "see docs/runbooks/WindowsImagesUnreachable.md",
 		find:    func(r published.Report) (string, bool) { return textOf(r.ImagesUnreachable) },
