@@ -183,7 +183,7 @@ func TestADamagedLayerIsSaid(t *testing.T) {
 
 // TestClocksThatDifferAreNamed: it is a hint for people, with the nodes.
 func TestClocksThatDifferAreNamed(t *testing.T) {
-	if c := clocksAgree(nil); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "within 5m") {
+	if c := clocksAgree(nil); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "at most 5m") {
 		t.Errorf("%+v", c)
 	}
 	c := clocksAgree([]heartbeat.Skew{{Node: "win-a", By: -time.Hour}, {Node: "win-b", By: 90 * time.Minute}, {Node: "win-c", By: time.Hour}, {Node: "win-d", By: time.Hour}})
