@@ -138,7 +138,7 @@ func checkWarnings(t *testing.T, r *running) {
 	if err := user.Update(t.Context(), proxy, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	if got := warned.take(); !strings.HasPrefix(got, "Windows nodes change when the network operator has written the status") {
+	if got := warned.take(); !strings.HasPrefix(got, "Windows nodes restart their services when the network operator has written the status") {
 		t.Errorf("a Proxy: %q", got)
 	}
 	if now := r.desired(""); now.Bundle != first.Bundle {
