@@ -71,7 +71,7 @@ func hostReasons() []Entry {
 		{APIServerUnresolvable, isError, "The host's DNS does not resolve the name of the API server.", "Add the name (api-int) to the DNS that the host uses."},
 		{APIServerUnreachable, isError, "The host cannot connect to the API server.", "Open TCP port 6443 of the API server."},
 		{APIServerCertificate, isError, "The API server's certificate, as the host sees it, is not signed by the cluster's CA.", "Check for an interception of TLS, and the host's clock."},
-		{APIServerAnswer, isWarning, "What responds to the host at the URL of the API server is not an API server.", "Request the URL on the host (`curl.exe -k URL`), and find out which program responds: often a proxy or load balancer."},
+		{APIServerAnswer, isWarning, "The host connected to the URL of the API server, but the answer is not that of an API server.", "On the host, request the URL in the message (`curl.exe -k URL`), and find out which program answers: often a proxy or load balancer."},
 		{RegistryUnresolvable, isWarning, "The host's DNS does not resolve the name of a registry of the pause image.", "Add the name to the DNS that the host uses."},
 		{RegistryUnreachable, isWarning, "The host cannot connect to a registry of the pause image.", "Open the connection to the registry, or correct the mirror sets."},
 		{RegistryCertificate, isWarning, "The host does not trust the certificate of a registry of the pause image.", "Add its CA to the trusted CAs of images or of the proxy."},
