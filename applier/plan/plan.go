@@ -72,6 +72,7 @@ func (p Plan) ShownActions() []protocol.Action {
 	return list
 }
 
+// HighestImpact returns the highest impact of all steps.
 func (p Plan) HighestImpact() bundle.Impact {
 	highest := bundle.ImpactNone
 	for _, s := range p.Steps {

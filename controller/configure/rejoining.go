@@ -29,6 +29,7 @@ func isLostName(name string) bool { return strings.HasPrefix(name, lostPrefix) }
 // Rejoining keeps the fields that users set on the Nodes of hosts that join again.
 type Rejoining struct{ Notebook }
 
+// RejoiningNodes returns the Rejoining of the operator's namespace.
 func (j *Joiner) RejoiningNodes() Rejoining {
 	return Rejoining{Notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
 }
