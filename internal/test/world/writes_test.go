@@ -525,6 +525,10 @@ func (w *world) judgeLayers(node string, d published.Desired) {
 // judgeBoot is called when the node agent boots a host. It may be at work with a bundle that another one has followed since.
 func (w *world) judgeBoot(name string) {
 	n, ok := w.observer.Snapshot()[name]
+	var now corev1.Node
+	if w.Get(w.ctx, client.ObjectKey{Name: name}, &now) == nil {
+		n, ok = now, true // the observer may not have seen yet what the agent has just reported
+	}
 	w.trail.mu.Lock()
 	defer w.trail.mu.Unlock()
 	report, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
