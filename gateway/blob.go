@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"time"
 
 	_ "crypto/sha512" // digests of that kind
 
@@ -16,9 +15,6 @@ import (
 
 	"wmco/gateway/places"
 )
-
-// readLimit is how long a place may send nothing in the middle of a layer.
-const readLimit = time.Minute
 
 // openRange is the range that containerd asks for when a layer has broken off, and the only one that can be continued elsewhere.
 var openRange = regexp.MustCompile(`^bytes=([0-9]{1,18})-$`)
@@ -104,13 +100,11 @@ func (h *Handler) askPart(ctx context.Context, t target, p places.Place, begin i
 	if begin > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", begin))
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	response, failed := h.askPlace(ctx, http.MethodGet, t, p, header) //nolint:bodyclose // closing the part closes it
 	if failed != nil {
-		cancel()
 		return part{}, failed
 	}
-	got := part{place: p, body: newLimitedBody(response.Body, cancel), size: response.ContentLength}
+	got := part{place: p, body: response.Body, size: response.ContentLength}
 	if response.StatusCode == http.StatusPartialContent {
 		m := contentRange.FindStringSubmatch(response.Header.Get("Content-Range"))
 		if m == nil {
@@ -127,30 +121,6 @@ func (h *Handler) askPart(ctx context.Context, t target, p places.Place, begin i
 	}
 	got.begin = begin
 	return got, nil
-}
-
-// limitedBody ends a body from which nothing comes for readLimit.
-type limitedBody struct {
-	io.ReadCloser
-	timer  *time.Timer
-	cancel context.CancelFunc
-}
-
-func newLimitedBody(b io.ReadCloser, cancel context.CancelFunc) *limitedBody {
-	return &limitedBody{b, time.AfterFunc(readLimit, cancel), cancel}
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	b.timer.Reset(readLimit)
-	n, err := b.ReadCloser.Read(p)
-	b.timer.Reset(readLimit)
-	return n, err //nolint:wrapcheck // io.EOF is compared
-}
-
-func (b *limitedBody) Close() error {
-	b.timer.Stop()
-	b.cancel()
-	return b.ReadCloser.Close() //nolint:wrapcheck // it is not looked at
 }
 
 // copying passes on a layer from several places.

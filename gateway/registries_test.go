@@ -225,7 +225,7 @@ func (f *fixture) login(t *testing.T, user string) {
 	f.token = answer.Token
 }
 
-// askPlace asks for a path with ns=quay.io.
+// ask asks for a path with ns=quay.io.
 func (f *fixture) ask(method, path string, header ...string) *httptest.ResponseRecorder {
 	return f.askFor(method, path, "quay.io", header...)
 }

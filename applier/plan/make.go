@@ -287,7 +287,7 @@ func (p *planner) removeUnknown() {
 	}
 }
 
-// removeUnwanted removes managed entries that are no longer wanted. A folder is removed if nothing else is in it.
+// removeUnwanted removes managed entries that the target does not have. A folder is removed if nothing else is in it.
 func (p *planner) removeUnwanted() {
 	going := map[string]bool{}
 	for _, path := range p.circumstances.Stale.Paths { // removed whole

@@ -52,7 +52,7 @@ func fetchPayload(cmd *cobra.Command, a app) error {
 				cli.Printf(a.stderr, "fetching executables: %d of %d MB\n", have/1e6, all/1e6)
 			}
 		},
-	}.Fetch(cmd.Context())
+	}.FetchExecutables(cmd.Context())
 	answered := (*fetch.StatusError)(nil)
 	if failed := (net.Error)(nil); errors.As(err, &failed) || errors.As(err, &answered) && answered.Status >= http.StatusInternalServerError {
 		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}

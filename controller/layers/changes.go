@@ -36,7 +36,7 @@ type Observed struct {
 	Nodes []Node
 	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
 	Secrets map[string]string
-	// Replaced has the ages of layers that are no longer wanted, by the name of the Secret. A wanted layer has no entry.
+	// Replaced has the ages of obsolete layers, by the name of the Secret. A wanted layer has no entry.
 	Replaced map[string]Age
 	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil if the
 	// object does not exist.

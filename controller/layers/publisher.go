@@ -101,7 +101,7 @@ func (p *Publisher) observeCluster(ctx context.Context, nodes, layers client.Rea
 	return o, p.observeAccess(ctx, layers, &o)
 }
 
-// observeAges returns the ages of layers that are no longer wanted.
+// observeAges returns the ages of obsolete layers.
 func (p *Publisher) observeAges(secrets []metav1.PartialObjectMetadata) map[string]Age {
 	var now time.Duration
 	if p.Elapsed != nil {

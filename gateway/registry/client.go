@@ -43,8 +43,21 @@ type Request struct {
 // hub is Docker Hub, whose API has another name than its images.
 const hub, hubAPI = "docker.io", "registry-1.docker.io"
 
-// Do sends a request, and answers a challenge once. Redirects are followed. The caller closes the body. Errors have no credentials.
+// Do sends a request, and answers a challenge once. Redirects are followed. The caller closes the body, of which each part has to come within readLimit.
+// Errors have no credentials.
 func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	response, err := c.sendWithToken(ctx, r)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	response.Body = newLimitedBody(response.Body, cancel)
+	return response, nil
+}
+
+// sendWithToken sends a request with the token for it, or a second time with a new one.
+func (c *Client) sendWithToken(ctx context.Context, r Request) (*http.Response, error) {
 	key := tokenKey{r.Place.Registry, r.Place.Repository, r.Auth}
 	authorization, known := c.tokens.findToken(key, c.Now())
 	response, err := c.sendOnce(ctx, r, authorization)

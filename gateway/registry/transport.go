@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,10 +24,11 @@ type Options struct {
 	Proxy httpproxy.Config
 }
 
-// Limits of one request. A layer may take longer: its reader has a limit of its own for each read.
+// Limits of one request. A layer may take longer: readLimit is how long a registry may send nothing of it.
 const (
 	dialLimit   = 10 * time.Second
 	headerLimit = 30 * time.Second
+	readLimit   = time.Minute
 	// perRegistry is how many connections without a request stay open.
 	perRegistry = 8
 )
@@ -60,4 +62,28 @@ func refuseLinkLocal(_ context.Context, _, address string, _ syscall.RawConn) er
 		return errors.New("a link-local address")
 	}
 	return nil
+}
+
+// limitedBody ends a body from which nothing comes for readLimit.
+type limitedBody struct {
+	io.ReadCloser
+	timer  *time.Timer
+	cancel context.CancelFunc
+}
+
+func newLimitedBody(b io.ReadCloser, cancel context.CancelFunc) *limitedBody {
+	return &limitedBody{b, time.AfterFunc(readLimit, cancel), cancel}
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	b.timer.Reset(readLimit)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Reset(readLimit)
+	return n, err //nolint:wrapcheck // io.EOF is compared
+}
+
+func (b *limitedBody) Close() error {
+	b.timer.Stop()
+	b.cancel()
+	return b.ReadCloser.Close() //nolint:wrapcheck // it is not looked at
 }

@@ -5,7 +5,6 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,13 +39,13 @@ type Source struct {
 	Auth bundle.Secret
 	// Cache is the folder below which there is a folder for each image.
 	Cache string
-	// Progress is called with the bytes of layers that are there, and those of all; nil if nobody is told.
+	// Progress is called with the bytes of layers that are there, and those of all. It may be nil.
 	Progress func(have, all int64)
 }
 
-// Fetch returns a folder with the executables. What an earlier call has fetched is not fetched again. A tag is resolved each time.
-func (s Source) Fetch(ctx context.Context) (string, error) {
-	m, err := s.resolve(ctx)
+// FetchExecutables returns a folder with the executables. What an earlier call has fetched is not fetched again. A tag is resolved each time.
+func (s Source) FetchExecutables(ctx context.Context) (string, error) {
+	m, err := s.readImage(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reading the image %s: %w", s.Image, err)
 	}
@@ -78,15 +77,15 @@ func (s Source) fetchInto(ctx context.Context, m manifest, folder string) error 
 	}
 	for _, l := range layers {
 		file := filepath.Join(blobs, l.Digest.Encoded())
-		if err := s.fetchLayer(ctx, l, file, func(n int64) { s.report(have+n, all) }); err != nil {
+		if err := s.fetchLayer(ctx, l, file, func(n int64) { s.reportProgress(have+n, all) }); err != nil {
 			return err
 		}
 		have += l.Size
-		if err := unpack(l, file, made); err != nil {
+		if err := unpackLayer(l, file, made); err != nil {
 			return err
 		}
 	}
-	if err := verified(ctx, made); err != nil {
+	if err := verifyFolder(ctx, made); err != nil {
 		return err
 	}
 	if _, err := store.Open(folder); err != nil { // else another process was faster
@@ -100,14 +99,14 @@ func (s Source) fetchInto(ctx context.Context, m manifest, folder string) error 
 	return nil
 }
 
-func (s Source) report(have, all int64) {
+func (s Source) reportProgress(have, all int64) {
 	if s.Progress != nil {
 		s.Progress(have, all)
 	}
 }
 
-// verified checks that a folder has executables, each byte of them, and that they are those of this version.
-func verified(ctx context.Context, folder string) error {
+// verifyFolder checks that a folder has executables, each byte of them, and that they are those of this version.
+func verifyFolder(ctx context.Context, folder string) error {
 	if _, err := os.Stat(filepath.Join(folder, store.ListFile)); err != nil {
 		return fmt.Errorf("it has no %s/%s: it is not an image of this operator", Folder, store.ListFile)
 	}
@@ -168,22 +167,23 @@ func manifestTypes() []string {
 	}
 }
 
-// resolve returns the manifest of the image for Linux on amd64: the executables are the same for all.
-func (s Source) resolve(ctx context.Context) (manifest, error) {
+// readImage returns the manifest of the image for Linux on amd64: the executables are the same for all.
+func (s Source) readImage(ctx context.Context) (manifest, error) {
 	m, err := s.readManifest(ctx, s.Image.Reference)
 	if err != nil || m.Manifests == nil {
-		return m.checked(err)
+		return m.checkLayers(err)
 	}
 	for _, d := range m.Manifests {
 		if d.Platform.OS == "linux" && d.Platform.Architecture == "amd64" {
 			m, err := s.readManifest(ctx, d.Digest.String())
-			return m.checked(err)
+			return m.checkLayers(err)
 		}
 	}
 	return manifest{}, errors.New("it has no image for linux/amd64")
 }
 
-func (m manifest) checked(err error) (manifest, error) {
+// checkLayers returns the manifest if its layers are valid, and err is nil.
+func (m manifest) checkLayers(err error) (manifest, error) {
 	if err != nil {
 		return manifest{}, err
 	}
@@ -199,7 +199,7 @@ func (m manifest) checked(err error) (manifest, error) {
 }
 
 func (s Source) readManifest(ctx context.Context, reference string) (manifest, error) {
-	response, err := s.get(ctx, "manifests/"+reference, http.Header{"Accept": manifestTypes()})
+	response, err := s.getContent(ctx, "manifests/"+reference, http.Header{"Accept": manifestTypes()})
 	if err != nil {
 		return manifest{}, err
 	}
@@ -210,19 +210,22 @@ func (s Source) readManifest(ctx context.Context, reference string) (manifest, e
 	}
 	m := manifest{digest: digest.FromBytes(data)}
 	if strings.Contains(reference, ":") && m.digest.String() != reference {
-		return manifest{}, fmt.Errorf("the registry sent something else than %s", reference)
+		return manifest{}, fmt.Errorf("the registry sent another manifest than %s", reference)
 	}
-	if len(data) > maxManifest || json.NewDecoder(bytes.NewReader(data)).Decode(&m) != nil {
+	if len(data) > maxManifest || json.Unmarshal(data, &m) != nil {
 		return manifest{}, errors.New("the registry did not send a manifest")
 	}
 	return m, nil
 }
 
-// get asks for something of the repository, and returns an error for any answer but 200 and 206.
-func (s Source) get(ctx context.Context, path string, header http.Header) (*http.Response, error) {
+// getContent asks for a manifest or a layer, and returns a *StatusError for any answer but 200 and 206.
+func (s Source) getContent(ctx context.Context, path string, header http.Header) (*http.Response, error) {
 	response, err := s.Client.Do(ctx, registry.Request{
 		Method: http.MethodGet, Place: places.Place{Registry: s.Image.Registry, Repository: s.Image.Repository, Source: true}, Path: path, Auth: s.Auth, Header: header,
 	})
+	if denied := (*registry.TokenError)(nil); errors.As(err, &denied) {
+		return nil, &StatusError{Registry: s.Image.Registry, Server: denied.Server, Status: denied.Status}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -231,17 +234,17 @@ func (s Source) get(ctx context.Context, path string, header http.Header) (*http
 		return response, nil
 	}
 	_ = response.Body.Close()
-	return nil, &StatusError{Registry: s.Image.Registry, Status: response.StatusCode}
+	return nil, &StatusError{Registry: s.Image.Registry, Server: s.Image.Registry, Status: response.StatusCode}
 }
 
-// StatusError is an answer of a registry without what was asked for.
+// StatusError is an answer of a registry, or of its token server, without what was asked for.
 type StatusError struct {
-	Registry string
-	Status   int
+	Registry, Server string
+	Status           int
 }
 
 func (e *StatusError) Error() string {
-	text := e.Registry + " answered " + strings.TrimSpace(strconv.Itoa(e.Status)+" "+http.StatusText(e.Status))
+	text := e.Server + " answered " + strings.TrimSpace(strconv.Itoa(e.Status)+" "+http.StatusText(e.Status))
 	switch e.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		text += "; fix: log in with podman login " + e.Registry + ", or set REGISTRY_AUTH_FILE"

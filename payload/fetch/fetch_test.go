@@ -98,6 +98,8 @@ type registryServer struct {
 	// password is demanded if it is not empty, status is answered if it is not 0.
 	password string
 	status   int
+	// realm is the token server that it names; empty for none.
+	realm string
 	// cut ends the answers of blobs after so many bytes, until there is none left; ranges is false if the registry ignores Range.
 	cuts   int
 	cut    int
@@ -124,6 +126,11 @@ func (r *registryServer) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	defer r.mu.Unlock()
 	if _, given, _ := q.BasicAuth(); r.password != "" && given != r.password {
 		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if r.realm != "" {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer realm=%q", r.realm))
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -257,7 +264,7 @@ func TestExecutablesAreFetched(t *testing.T) {
 				var last, all int64
 				s := r.source(t, t.TempDir())
 				s.Progress = func(have, of int64) { last, all = have, of }
-				folder, err := s.Fetch(t.Context())
+				folder, err := s.FetchExecutables(t.Context())
 				must(t, err)
 				if diff := cmp.Diff(want, contents(t, folder)); diff != "" {
 					t.Errorf("-want +got:\n%.500s", diff)
@@ -269,12 +276,12 @@ func TestExecutablesAreFetched(t *testing.T) {
 				if got := blobsOf(r.taken()); len(got) != layers || last != all || all == 0 {
 					t.Errorf("%d layers were fetched, %d of %d bytes: %q", len(got), last, all, got)
 				}
-				again, err := s.Fetch(t.Context())
+				again, err := s.FetchExecutables(t.Context())
 				if got := blobsOf(r.taken()); err != nil || again != folder || len(got) > 0 {
 					t.Errorf("the second time: %s, %v, %q", again, err, got)
 				}
 				must(t, os.Remove(filepath.Join(folder, store.FileOf("containerd"))))
-				again, err = s.Fetch(t.Context())
+				again, err = s.FetchExecutables(t.Context())
 				if diff := cmp.Diff(want, contents(t, again)); err != nil || again != folder || diff != "" {
 					t.Errorf("after a file was removed: %v\n%.500s", err, diff)
 				}
@@ -296,7 +303,7 @@ func TestABrokenFetchGoesOn(t *testing.T) {
 			r.addOperator(t, plain, true)
 			r.ranges, r.cut, r.cuts = ranges, 700, 4
 			s := r.source(t, t.TempDir())
-			folder, err := s.Fetch(t.Context())
+			folder, err := s.FetchExecutables(t.Context())
 			must(t, err)
 			if diff := cmp.Diff(contents(t, executables), contents(t, folder)); diff != "" {
 				t.Errorf("-want +got:\n%.500s", diff)
@@ -312,12 +319,12 @@ func TestABrokenFetchGoesOn(t *testing.T) {
 		r.addOperator(t, plain, true)
 		r.cut, r.cuts = 100, 1<<10
 		s := r.source(t, t.TempDir())
-		if folder, err := s.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "layer ") {
+		if folder, err := s.FetchExecutables(t.Context()); err == nil || !strings.Contains(err.Error(), "layer ") {
 			t.Fatalf("%s, %v", folder, err)
 		}
 		r.taken()
 		r.cuts = 0
-		_, err := s.Fetch(t.Context())
+		_, err := s.FetchExecutables(t.Context())
 		if asked := blobsOf(r.taken()); err != nil || !strings.HasSuffix(asked[0], " bytes=500-") {
 			t.Errorf("%v: %q", err, asked[0])
 		}
@@ -330,7 +337,7 @@ func TestABrokenFetchGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := r.source(t, t.TempDir())
 		s.Progress = func(int64, int64) { cancel() }
-		if _, err := s.Fetch(ctx); err == nil || len(blobsOf(r.taken())) > 1 {
+		if _, err := s.FetchExecutables(ctx); err == nil || len(blobsOf(r.taken())) > 1 {
 			t.Errorf("%v", err)
 		}
 	})
@@ -351,7 +358,7 @@ func TestWhatCannotBeUsed(t *testing.T) {
 	}{
 		"other bytes": {func(_ *testing.T, r *registryServer) {
 			r.changed = func(b []byte) []byte { return append(bytes.Clone(b[:len(b)-1]), b[len(b)-1]^1) }
-		}, "the registry sent something else"},
+		}, "the registry sent other bytes than the digest names"},
 		"fewer bytes":         {func(_ *testing.T, r *registryServer) { r.changed = func(b []byte) []byte { return b[:len(b)-1] } }, " bytes"},
 		"no tag":              {func(_ *testing.T, r *registryServer) { delete(r.content, "manifests/v1") }, "404 Not Found: it has no such image"},
 		"no login":            {func(_ *testing.T, r *registryServer) { r.password = "p" }, "401 Unauthorized; fix: log in with podman login"},
@@ -381,7 +388,7 @@ func TestWhatCannotBeUsed(t *testing.T) {
 			r.addOperator(t, gzipped, true)
 			c.damage(t, r)
 			s := r.source(t, t.TempDir())
-			folder, err := s.Fetch(t.Context())
+			folder, err := s.FetchExecutables(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %v", folder, err)
 			}
@@ -403,11 +410,25 @@ func TestCredentialsAreUsed(t *testing.T) {
 	r.password = "sesame"
 	s := r.source(t, t.TempDir())
 	s.Auth = bundle.NewSecret("dTpzZXNhbWU=") // u:sesame
-	_, err := s.Fetch(t.Context())
+	_, err := s.FetchExecutables(t.Context())
 	must(t, err)
 	s.Auth, s.Cache = bundle.NewSecret("dTp3cm9uZw=="), t.TempDir()
-	if _, err := s.Fetch(t.Context()); err == nil || strings.Contains(err.Error(), "wrong") || strings.Contains(err.Error(), "dTp3") {
+	if _, err := s.FetchExecutables(t.Context()); err == nil || strings.Contains(err.Error(), "wrong") || strings.Contains(err.Error(), "dTp3") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestATokenServerThatRefuses: what to do names the registry, which podman logs in to, and not its token server.
+func TestATokenServerThatRefuses(t *testing.T) {
+	t.Parallel()
+	tokens := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(tokens.Close)
+	r := newRegistry(t)
+	r.realm = tokens.URL
+	s := r.source(t, t.TempDir())
+	want := strings.TrimPrefix(tokens.URL, "https://") + " answered 401 Unauthorized; fix: log in with podman login " + s.Image.Registry
+	if _, err := s.FetchExecutables(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -64,7 +64,7 @@ func (s Source) continueLayer(ctx context.Context, l descriptor, file string, re
 	if begin > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", begin))
 	}
-	response, err := s.get(ctx, "blobs/"+l.Digest.String(), header)
+	response, err := s.getContent(ctx, "blobs/"+l.Digest.String(), header)
 	if err != nil {
 		return begin, err
 	}
@@ -94,7 +94,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verifyLayer removes a file that is something else than the layer, so that it is fetched again.
+// verifyLayer removes a file that is not the layer, so that it is fetched again.
 func verifyLayer(l descriptor, file string) error {
 	in, err := os.Open(file)
 	if err != nil {
@@ -106,13 +106,13 @@ func verifyLayer(l descriptor, file string) error {
 		return err
 	}
 	if got := digest.NewDigest(digest.SHA256, hash); got != l.Digest {
-		return errors.Join(errors.New("the registry sent something else"), os.Remove(file))
+		return errors.Join(errors.New("the registry sent other bytes than the digest names"), os.Remove(file))
 	}
 	return nil
 }
 
-// unpack writes the files of Folder that a layer has into a folder.
-func unpack(l descriptor, file, folder string) error {
+// unpackLayer writes the files of Folder that a layer has into a folder.
+func unpackLayer(l descriptor, file, folder string) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return err
@@ -135,15 +135,15 @@ func unpack(l descriptor, file, folder string) error {
 		if dir != Folder+"/" || h.Typeflag != tar.TypeReg || !isPayloadFile(base) {
 			continue
 		}
-		if err := writeFile(filepath.Join(folder, base), io.LimitReader(all, h.Size)); err != nil {
+		if err := writeFile(filepath.Join(folder, base), all); err != nil {
 			return err
 		}
 	}
 }
 
-// isPayloadFile reports whether a file is one that a folder of executables has.
+// isPayloadFile reports whether a folder of executables may have a file of this name. On Windows a name can lead elsewhere (filepath.IsLocal).
 func isPayloadFile(base string) bool {
-	return base == store.ListFile || base == store.FileOf(strings.TrimSuffix(base, store.FileOf(""))) && filepath.IsLocal(base)
+	return base == store.ListFile || strings.HasSuffix(base, store.FileOf("")) && filepath.IsLocal(base)
 }
 
 func writeFile(file string, from io.Reader) error {

@@ -39,7 +39,7 @@ func TestTheExecutablesAreFetchedFromTheImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		folder, err := fetch.Source{Image: image, Cache: t.TempDir(), Client: &registry.Client{Verified: server.Client().Transport, Now: time.Now}}.Fetch(t.Context())
+		folder, err := fetch.Source{Image: image, Cache: t.TempDir(), Client: &registry.Client{Verified: server.Client().Transport, Now: time.Now}}.FetchExecutables(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

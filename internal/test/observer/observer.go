@@ -160,7 +160,7 @@ func (o *Observer) Excuse(node string, is bool) {
 	o.excused[node] = is
 }
 
-// NoteForeign notes that somebody else than the operator gives a Node this annotation of a published bundle.
+// NoteForeign notes that another client than the operator gives a Node this annotation of a published bundle.
 func (o *Observer) NoteForeign(annotation string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

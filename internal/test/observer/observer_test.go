@@ -184,7 +184,7 @@ func TestRules(t *testing.T) {
 			s.change("a", s.restart)
 			s.change("b", s.restart)
 		}, ""},
-		{"what somebody else than the operator told a node permits nothing", func(s *scene) {
+		{"an annotation that the operator did not write permits nothing", func(s *scene) {
 			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
 			s.change("a", s.restart)
 			s.NoteForeign(s.nodes["a"].Annotations[published.DesiredAnnotation])

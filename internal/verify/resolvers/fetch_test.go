@@ -45,7 +45,7 @@ func TestExecutablesAreFetched(t *testing.T) {
 			t.Fatal(err)
 		}
 		client := &upstream.Client{Verified: verified, Insecure: insecure, Now: time.Now}
-		fetched, err := fetch.Source{Image: name, Auth: c.login, Cache: t.TempDir(), Client: client}.Fetch(t.Context())
+		fetched, err := fetch.Source{Image: name, Auth: c.login, Cache: t.TempDir(), Client: client}.FetchExecutables(t.Context())
 		if (err != nil) != c.fails {
 			t.Errorf("%s: %v", c.registry, err)
 		}
