@@ -46,18 +46,6 @@ const hub, hubAPI = "docker.io", "registry-1.docker.io"
 // Do sends a request, and answers a challenge once. Redirects are followed. The caller closes the body, of which each part has to come within readLimit.
 // Errors have no credentials.
 func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	response, err := c.sendWithToken(ctx, r)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	response.Body = newLimitedBody(response.Body, cancel)
-	return response, nil
-}
-
-// sendWithToken sends a request with the token for it, or a second time with a new one.
-func (c *Client) sendWithToken(ctx context.Context, r Request) (*http.Response, error) {
 	key := tokenKey{r.Place.Registry, r.Place.Repository, r.Auth}
 	authorization, known := c.tokens.findToken(key, c.Now())
 	response, err := c.sendOnce(ctx, r, authorization)
@@ -137,7 +125,7 @@ func (c *Client) sendBy(ctx context.Context, scheme string, r Request, authoriza
 
 const maxRedirects = 10
 
-// sendRequest sends a request by the transport of a place.
+// sendRequest sends a request by the transport of a place. A registry or token server that is silent for readLimit ends the body.
 func (c *Client) sendRequest(p places.Place, request *http.Request) (*http.Response, error) {
 	first, left := request.URL, false
 	client := http.Client{Transport: c.Verified, CheckRedirect: func(next *http.Request, via []*http.Request) error {
@@ -156,10 +144,13 @@ func (c *Client) sendRequest(p places.Place, request *http.Request) (*http.Respo
 	if p.Insecure {
 		client.Transport = c.Insecure
 	}
-	response, err := client.Do(request)
+	ctx, cancel := context.WithCancel(request.Context())
+	response, err := client.Do(request.WithContext(ctx))
 	if err != nil {
+		cancel()
 		return nil, withoutURL(err)
 	}
+	response.Body = newLimitedBody(response.Body, cancel)
 	return response, nil
 }
 
