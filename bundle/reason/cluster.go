@@ -56,9 +56,9 @@ func clusterReasons() []Entry {
 		{ShutdownPeriodNotUsed, isWarning, "The kubelet ignores the times for Pods to end at a shutdown: its feature gate `WindowsGracefulNodeShutdown` is off (default before Kubernetes 1.34) or missing (before 1.32).", "Turn the gate on in `kubelet.featureGates`; otherwise drain nodes before a shutdown."},
 		{KubeletTooNew, isError, "The nodes' kubelet is newer than an API server, which Kubernetes does not support. Nothing is published, and no host joins. The operator checks each API server; `wmco` reports this only if the cluster is older than every kubelet of the release.", "Finish the cluster update."},
 		{KubeletKept, isInfo, "The worker pool is paused, so Windows nodes keep its kubelet version, and skip versions when it is resumed. An older kubelet can block the next cluster update.", "Resume the MachineConfigPool worker, or set `kubernetes.pausedPool: Follow` in windows-machine-config."},
-		{APIServerVersionUnknown, isError, "The version of the API server is not known; the kubelet may be too new for it. Only the operator reports this.", "Check that `oc version` prints the server's version."},
-		{TrustedCAPending, isWarning, "The cluster has a proxy, but the network operator has not filled the ConfigMap trusted-ca yet. Hosts wait. Only the operator reports this.", "Wait ten minutes."},
-		{TrustedCAEmpty, isError, "The ConfigMap trusted-ca of a cluster with a proxy is still empty after ten minutes. Hosts wait. Only the operator reports this.", "Check the network operator, which fills it (`oc get clusteroperator network`), and the ConfigMap in `spec.trustedCA` of Proxy/cluster."},
+		{APIServerVersionUnknown, isError, "The version of the API server is not known; the kubelet may be too new for it." + byOperator, "Check that `oc version` prints the server's version."},
+		{TrustedCAPending, isWarning, "The cluster has a proxy, but the network operator has not filled the ConfigMap trusted-ca yet. Hosts wait." + byOperator, "Wait ten minutes."},
+		{TrustedCAEmpty, isError, "The ConfigMap trusted-ca of a cluster with a proxy is still empty after ten minutes. Hosts wait." + byOperator, "Check the network operator, which fills it (`oc get clusteroperator network`), and the ConfigMap in `spec.trustedCA` of Proxy/cluster."},
 		{SettingAdjusted, isInfo, "A log limit in the operator's environment is not possible. The nearest one is used.", "None, or set a value within the limits of the finding."},
 	}
 }

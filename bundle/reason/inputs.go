@@ -48,9 +48,9 @@ func inputReasons() []Entry {
 		{Replaced, isInfo, "A later `--from` replaces an object of an earlier one.", "None, if this is intended."},
 		{KindNotServed, isError, "The cluster does not serve a needed kind.", "Install its definition, or use the version of this program for the cluster."},
 		{Forbidden, isError, "The cluster refuses a request of this user.", fixInFinding},
-		{SigningKeysUnknown, isInfo, "The operator's Secret windows-desired-state-signing does not exist, or you may not read it. Without these public keys, `wmco apply` refuses to remove those of a host. Only the command line reports this.", "None without an operator. Otherwise get the right to read the Secret."},
-		{ExecutablesUnknown, isInfo, "The published executables, which nodes keep without `--payload`, cannot be read: nothing signed is published, or you lack the permission. Only the command line reports this.", "Give `--payload`, or get the right to list Secrets in the operator's namespace."},
-		{MachinesRefused, isWarning, "The cluster refuses to list Machines. Their hosts wait, and their nodes keep the published bundle. Only the operator reports this.", fixInFinding},
+		{SigningKeysUnknown, isInfo, "The operator's Secret windows-desired-state-signing does not exist, or you may not read it. Without these public keys, `wmco apply` refuses to remove those of a host." + byCommandLine, "None without an operator. Otherwise get the right to read the Secret."},
+		{ExecutablesUnknown, isInfo, "The published executables, which nodes keep without `--payload`, cannot be read: nothing signed is published, or you lack the permission." + byCommandLine, "Give `--payload`, or get the right to list Secrets in the operator's namespace."},
+		{MachinesRefused, isWarning, "The cluster refuses to list Machines. Their hosts wait, and their nodes keep the published bundle." + byOperator, fixInFinding},
 		{AcceptedFindingUnused, warningOrInfo, "An entry of acceptedFindings accepts nothing. Info if the finding no longer occurs; warning if it is an error, or unknown to this release.", "Remove the entry, or correct its name."},
 		{MoreFindings, errorOrWarning, "There are more findings about one object than are shown (20 as text, 200 as JSON). The severity is their highest.", "Fix those, and run the command again."},
 	}

@@ -45,8 +45,8 @@ func nodeReasons() []Entry {
 		{AddressClaimed, isWarning, "A Node reports an address that the operator has recorded for another host. The address is ignored.", "If both are the same host, remove one entry from windows-instances. Otherwise find out who has set the address: only the Node's kubelet, or a holder of its client certificate, can. An unknown address may be a compromise."},
 		{HostRecordDamaged, isWarning, "The operator's record of a host cannot be read. The host is not contacted.", "Remove the record with the command in the message; the host then counts as new."},
 		{InstanceTaken, isWarning, "An entry of windows-instances is a host that already belongs to a Machine or another entry. It is skipped.", "Remove the entry."},
-		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS. An existing node stays. Only the operator reports this.", "Correct the name or its DNS record, or use the IPv4 address."},
-		{InstanceAmbiguous, isWarning, "A DNS name in windows-instances has several IPv4 addresses. `wmco validate` does not look names up, so only the operator reports this.", "If they belong to several hosts, list each host by its IPv4 address. Otherwise none."},
-		{BundleTooLarge, isError, "A layer of a node's bundle is too large to be published. The node keeps its published bundle. Only the operator reports this.", "Reduce mirror sets, trusted CAs or other large inputs."},
+		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS. An existing node stays." + byOperator, "Correct the name or its DNS record, or use the IPv4 address."},
+		{InstanceAmbiguous, isWarning, "A DNS name in windows-instances has several IPv4 addresses. `wmco validate` does not look names up." + byOperator, "If they belong to several hosts, list each host by its IPv4 address. Otherwise none."},
+		{BundleTooLarge, isError, "A layer of a node's bundle is too large to be published. The node keeps its published bundle." + byOperator, "Reduce mirror sets, trusted CAs or other large inputs."},
 	}
 }

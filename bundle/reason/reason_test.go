@@ -196,3 +196,20 @@ func TestTheCodeAgreesWithTheTable(t *testing.T) {
 		t.Errorf("the test sees only %d findings", sites)
 	}
 }
+
+// TestSomeReasonsAreReportedBySomePrograms: a golden folder would call an accepted finding unused that only the operator reports. The sentence in the text
+// decides, so no other words may tell it.
+func TestSomeReasonsAreReportedBySomePrograms(t *testing.T) {
+	tells := regexp.MustCompile("(?i)only (the operator|the command line|`wmco [a-z]+`) (reports|checks)")
+	some := 0
+	for _, e := range OfInputs() {
+		if !IsReportedByAll(e.Reason) {
+			some++
+		} else if tells.MatchString(e.Meaning) {
+			t.Errorf("%s: end the text with one of the constants: %s", e.Reason, e.Meaning)
+		}
+	}
+	if some != 17 {
+		t.Errorf("%d reasons are reported by some programs", some)
+	}
+}

@@ -72,7 +72,7 @@ func writeReason(out *strings.Builder, entries []reason.Entry) {
 			fmt.Fprintf(out, "\n### %s\n", e.Reason)
 		}
 		out.WriteString("\n")
-		meaning, isOperators := strings.CutSuffix(e.Meaning, " Only the operator reports this.")
+		meaning, isOperators := e.SplitOperatorOnly()
 		switch {
 		case isOperators:
 			fmt.Fprintf(out, "**%s%s, operator only.** ", strings.ToUpper(e.Severity[:1]), e.Severity[1:])
