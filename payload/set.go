@@ -20,6 +20,8 @@ type Built struct {
 	// Digest and Size (in bytes) are those of the uncompressed executable, as it is on the node.
 	Digest bundle.Digest
 	Size   int64
+	// Stored is its file in the image and in the folder, compressed; zero where it is not known.
+	Stored Blob
 }
 
 // IsZero reports whether there is no payload.

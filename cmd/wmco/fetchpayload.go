@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -56,6 +57,9 @@ func fetchPayload(cmd *cobra.Command, a app) error {
 	answered := (*fetch.StatusError)(nil)
 	if failed := (net.Error)(nil); errors.As(err, &failed) || errors.As(err, &answered) && answered.Status >= http.StatusInternalServerError {
 		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	}
+	if answered != nil && answered.IsDenied() {
+		return fmt.Errorf("%w; fix: log in with podman login %s, or set REGISTRY_AUTH_FILE", err, answered.Registry)
 	}
 	if err != nil {
 		return err

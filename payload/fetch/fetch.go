@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/time/rate"
 
 	"wmco/bundle"
 	"wmco/gateway/places"
@@ -45,7 +46,8 @@ type Source struct {
 
 // FetchExecutables returns a folder with the executables. What an earlier call has fetched is not fetched again. A tag is resolved each time.
 func (s Source) FetchExecutables(ctx context.Context) (string, error) {
-	m, err := s.readImage(ctx)
+	from := s.repository()
+	m, err := from.readImage(ctx, s.Image.Reference)
 	if err != nil {
 		return "", fmt.Errorf("reading the image %s: %w", s.Image, err)
 	}
@@ -53,14 +55,14 @@ func (s Source) FetchExecutables(ctx context.Context) (string, error) {
 	if _, err := store.Open(folder); err == nil {
 		return folder, nil
 	}
-	if err := s.fetchInto(ctx, m, folder); err != nil {
+	if err := s.fetchInto(ctx, from, m, folder); err != nil {
 		return "", fmt.Errorf("fetching the executables of %s: %w", s.Image, err)
 	}
 	return folder, nil
 }
 
 // fetchInto makes the folder from the layers, or nothing.
-func (s Source) fetchInto(ctx context.Context, m manifest, folder string) error {
+func (s Source) fetchInto(ctx context.Context, from repository, m manifest, folder string) error {
 	blobs := filepath.Join(s.Cache, "layers")
 	if err := os.MkdirAll(blobs, 0o700); err != nil {
 		return err
@@ -76,12 +78,12 @@ func (s Source) fetchInto(ctx context.Context, m manifest, folder string) error 
 		all += l.Size
 	}
 	for _, l := range layers {
-		file := filepath.Join(blobs, l.Digest.Encoded())
-		if err := s.fetchLayer(ctx, l, file, func(n int64) { s.reportProgress(have+n, all) }); err != nil {
+		file := onDisk(filepath.Join(blobs, l.Digest.Encoded()))
+		if err := from.fetchLayer(ctx, l, file, func(n int64) { s.reportProgress(have+n, all) }); err != nil {
 			return err
 		}
 		have += l.Size
-		if err := unpackLayer(l, file, made); err != nil {
+		if err := unpackLayer(l, file, func(base string, content io.Reader) error { return writeFile(filepath.Join(made, base), content) }); err != nil {
 			return err
 		}
 	}
@@ -167,15 +169,28 @@ func manifestTypes() []string {
 	}
 }
 
+// repository is where an image is asked for.
+type repository struct {
+	client *registry.Client
+	place  places.Place
+	// limit is how fast layers are read; nil is as fast as they come.
+	limit *rate.Limiter
+}
+
+func (s Source) repository() repository {
+	return repository{client: s.Client,
+		place: places.Place{Registry: s.Image.Registry, Repository: s.Image.Repository, Source: true, Auth: s.Auth}}
+}
+
 // readImage returns the manifest of the image for Linux on amd64: the executables are the same for all.
-func (s Source) readImage(ctx context.Context) (manifest, error) {
-	m, err := s.readManifest(ctx, s.Image.Reference)
+func (r repository) readImage(ctx context.Context, reference string) (manifest, error) {
+	m, err := r.readManifest(ctx, reference)
 	if err != nil || m.Manifests == nil {
 		return m.checkLayers(err)
 	}
 	for _, d := range m.Manifests {
 		if d.Platform.OS == "linux" && d.Platform.Architecture == "amd64" {
-			m, err := s.readManifest(ctx, d.Digest.String())
+			m, err := r.readManifest(ctx, d.Digest.String())
 			return m.checkLayers(err)
 		}
 	}
@@ -198,8 +213,8 @@ func (m manifest) checkLayers(err error) (manifest, error) {
 	return m, nil
 }
 
-func (s Source) readManifest(ctx context.Context, reference string) (manifest, error) {
-	response, err := s.getContent(ctx, "manifests/"+reference, http.Header{"Accept": manifestTypes()})
+func (r repository) readManifest(ctx context.Context, reference string) (manifest, error) {
+	response, err := r.getContent(ctx, "manifests/"+reference, http.Header{"Accept": manifestTypes()})
 	if err != nil {
 		return manifest{}, err
 	}
@@ -219,12 +234,10 @@ func (s Source) readManifest(ctx context.Context, reference string) (manifest, e
 }
 
 // getContent asks for a manifest or a layer, and returns a *StatusError for any answer but 200 and 206.
-func (s Source) getContent(ctx context.Context, path string, header http.Header) (*http.Response, error) {
-	response, err := s.Client.Do(ctx, registry.Request{
-		Method: http.MethodGet, Place: places.Place{Registry: s.Image.Registry, Repository: s.Image.Repository, Source: true}, Path: path, Auth: s.Auth, Header: header,
-	})
+func (r repository) getContent(ctx context.Context, path string, header http.Header) (*http.Response, error) {
+	response, err := r.client.Do(ctx, registry.Request{Method: http.MethodGet, Place: r.place, Path: path, Auth: r.place.Auth, Header: header})
 	if denied := (*registry.TokenError)(nil); errors.As(err, &denied) {
-		return nil, &StatusError{Registry: s.Image.Registry, Server: denied.Server, Status: denied.Status}
+		return nil, &StatusError{Registry: r.place.Registry, Server: denied.Server, Status: denied.Status}
 	}
 	if err != nil {
 		return nil, err
@@ -234,7 +247,7 @@ func (s Source) getContent(ctx context.Context, path string, header http.Header)
 		return response, nil
 	}
 	_ = response.Body.Close()
-	return nil, &StatusError{Registry: s.Image.Registry, Server: s.Image.Registry, Status: response.StatusCode}
+	return nil, &StatusError{Registry: r.place.Registry, Server: r.place.Registry, Status: response.StatusCode}
 }
 
 // StatusError is an answer of a registry, or of its token server, without what was asked for.
@@ -245,11 +258,13 @@ type StatusError struct {
 
 func (e *StatusError) Error() string {
 	text := e.Server + " answered " + strings.TrimSpace(strconv.Itoa(e.Status)+" "+http.StatusText(e.Status))
-	switch e.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		text += "; fix: log in with podman login " + e.Registry + ", or set REGISTRY_AUTH_FILE"
-	case http.StatusNotFound:
+	if e.Status == http.StatusNotFound {
 		text += ": it has no such image"
 	}
 	return text
+}
+
+// IsDenied reports whether other credentials may help.
+func (e *StatusError) IsDenied() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }

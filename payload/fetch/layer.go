@@ -3,6 +3,7 @@ package fetch
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -27,16 +28,77 @@ const maxUnpacked = 2 * maxLayer
 // attempts is how often a layer that breaks off is continued.
 const attempts = 5
 
-// fetchLayer fetches a layer into a file, which may have the beginning of it already.
-func (s Source) fetchLayer(ctx context.Context, l descriptor, file string, report func(int64)) error {
+// partial is what there is of a layer.
+type partial interface {
+	io.Writer
+	size() (int64, error)
+	// open reads it from its beginning.
+	open() (io.ReadCloser, error)
+	// discard drops all of it.
+	discard() error
+}
+
+// onDisk is a partial in a file, which need not exist.
+type onDisk string
+
+func (f onDisk) size() (int64, error) {
+	info, err := os.Stat(string(f))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Write implements io.Writer.
+func (f onDisk) Write(p []byte) (int, error) {
+	out, err := os.OpenFile(string(f), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	n, err := out.Write(p)
+	return n, errors.Join(err, out.Close())
+}
+
+func (f onDisk) open() (io.ReadCloser, error) { return os.Open(string(f)) }
+
+func (f onDisk) discard() error {
+	if err := os.Remove(string(f)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// inMemory is a partial in memory.
+type inMemory struct{ data []byte }
+
+func (m *inMemory) size() (int64, error) { return int64(len(m.data)), nil }
+
+// Write implements io.Writer.
+func (m *inMemory) Write(p []byte) (int, error) {
+	m.data = append(m.data, p...)
+	return len(p), nil
+}
+
+func (m *inMemory) open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.data)), nil }
+
+func (m *inMemory) discard() error {
+	m.data = m.data[:0]
+	return nil
+}
+
+// fetchLayer fetches what there is not yet of a layer.
+func (r repository) fetchLayer(ctx context.Context, l descriptor, into partial, report func(int64)) error {
 	var failed error
 	for range attempts {
-		size, err := s.continueLayer(ctx, l, file, report)
+		size, err := r.continueLayer(ctx, l, into, report)
 		if err == nil && size < l.Size {
 			err = fmt.Errorf("it ended after %d of %d bytes", size, l.Size)
 		}
 		if err == nil {
-			err = verifyLayer(l, file)
+			err = verifyLayer(l, into)
 		}
 		if err == nil || errors.As(err, new(*StatusError)) || ctx.Err() != nil {
 			return err
@@ -46,36 +108,28 @@ func (s Source) fetchLayer(ctx context.Context, l descriptor, file string, repor
 	return fmt.Errorf("layer %.12s: %w", l.Digest.Encoded(), failed)
 }
 
-// continueLayer fetches what the file lacks, and returns its size then.
-func (s Source) continueLayer(ctx context.Context, l descriptor, file string, report func(int64)) (size int64, err error) {
-	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	info, err := out.Stat()
-	if err != nil || info.Size() == l.Size {
+// continueLayer fetches the rest of a layer, and returns how much there is of it then.
+func (r repository) continueLayer(ctx context.Context, l descriptor, into partial, report func(int64)) (int64, error) {
+	begin, err := into.size()
+	if err != nil || begin == l.Size {
 		return l.Size, err
 	}
-	begin, header := info.Size(), http.Header{}
-	if begin > l.Size {
-		begin = 0
-	}
-	if begin > 0 {
+	header := http.Header{}
+	if begin > 0 && begin < l.Size {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", begin))
 	}
-	response, err := s.getContent(ctx, "blobs/"+l.Digest.String(), header)
+	response, err := r.getContent(ctx, "blobs/"+l.Digest.String(), header)
 	if err != nil {
 		return begin, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusPartialContent || begin == 0 {
+	if response.StatusCode != http.StatusPartialContent || len(header) == 0 {
 		begin = 0 // the registry sends all of it
-		if err := out.Truncate(0); err != nil {
+		if err := into.discard(); err != nil {
 			return 0, err
 		}
 	}
-	n, err := io.Copy(out, &counter{io.LimitReader(response.Body, l.Size-begin), begin, report})
+	n, err := io.Copy(into, &counter{slowed{ctx, io.LimitReader(response.Body, l.Size-begin), r.limit}, begin, report})
 	return begin + n, err
 }
 
@@ -94,9 +148,9 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verifyLayer removes a file that is not the layer, so that it is fetched again.
-func verifyLayer(l descriptor, file string) error {
-	in, err := os.Open(file)
+// verifyLayer discards what is not the layer, so that it is fetched again.
+func verifyLayer(l descriptor, have partial) error {
+	in, err := have.open()
 	if err != nil {
 		return err
 	}
@@ -106,14 +160,14 @@ func verifyLayer(l descriptor, file string) error {
 		return err
 	}
 	if got := digest.NewDigest(digest.SHA256, hash); got != l.Digest {
-		return errors.Join(errors.New("the registry sent other bytes than the digest names"), os.Remove(file))
+		return errors.Join(errors.New("the registry sent other bytes than the digest names"), have.discard())
 	}
 	return nil
 }
 
-// unpackLayer writes the files of Folder that a layer has into a folder.
-func unpackLayer(l descriptor, file, folder string) error {
-	in, err := os.Open(file)
+// unpackLayer calls use for the files of Folder that a layer has.
+func unpackLayer(l descriptor, have partial, use func(base string, content io.Reader) error) error {
+	in, err := have.open()
 	if err != nil {
 		return err
 	}
@@ -135,7 +189,7 @@ func unpackLayer(l descriptor, file, folder string) error {
 		if dir != Folder+"/" || h.Typeflag != tar.TypeReg || !isPayloadFile(base) {
 			continue
 		}
-		if err := writeFile(filepath.Join(folder, base), all); err != nil {
+		if err := use(base, all); err != nil {
 			return err
 		}
 	}

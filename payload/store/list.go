@@ -16,9 +16,6 @@ import (
 // Schema is the version of the list's format.
 const Schema = 1
 
-// maxSize is the largest size of an executable, in bytes. It is six times the size of the largest that we ship.
-const maxSize = 512 << 20
-
 // ListFile is the name of the list in the folder.
 const ListFile = "payload.json"
 
@@ -42,11 +39,8 @@ type Entry struct {
 	Stored Blob `json:"stored"`
 }
 
-// Blob is a content by digest and size in bytes.
-type Blob struct {
-	Digest bundle.Digest `json:"digest"`
-	Size   int64         `json:"size"`
-}
+// Blob is a content.
+type Blob = payload.Blob
 
 // File returns the name of the file that holds the executable.
 func (e Entry) File() string { return FileOf(e.Name) }
@@ -119,7 +113,7 @@ func (e Entry) check() error {
 		return errors.New("this version of wmco does not ship it")
 	}
 	for _, b := range []Blob{e.Raw, e.Stored} {
-		if err := b.check(); err != nil {
+		if err := b.Check(); err != nil {
 			return err
 		}
 	}
@@ -134,19 +128,6 @@ func (e Entry) check() error {
 		return fmt.Errorf("its path is %q, but this version of wmco installs it at %q", e.Path, path)
 	case !strings.HasPrefix(e.Go, "go1."):
 		return fmt.Errorf("%q is not a release of Go", e.Go)
-	}
-	return nil
-}
-
-func (b Blob) check() error {
-	if err := b.Digest.Validate(); err != nil {
-		return err
-	}
-	if !strings.HasPrefix(string(b.Digest), "sha256:") {
-		return fmt.Errorf("%q is not a sha256 digest", b.Digest)
-	}
-	if b.Size <= 0 || b.Size > maxSize {
-		return fmt.Errorf("a size of %d bytes is not valid", b.Size)
 	}
 	return nil
 }

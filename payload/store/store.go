@@ -105,7 +105,7 @@ func (s *Store) Entries() []Entry { return slices.Clone(s.list.Executables) }
 func (s *Store) Set() payload.Set {
 	set := payload.Set{Source: s.dir}
 	for _, e := range s.list.Executables {
-		set.Built = append(set.Built, payload.Built{Name: e.Name, Version: e.Version, Digest: e.Raw.Digest, Size: e.Raw.Size})
+		set.Built = append(set.Built, payload.Built{Name: e.Name, Version: e.Version, Digest: e.Raw.Digest, Size: e.Raw.Size, Stored: e.Stored})
 	}
 	return set
 }

@@ -114,9 +114,13 @@ func TestContentsAreReturnedUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	storedOf := map[string]Blob{}
+	for _, e := range s.Entries() {
+		storedOf[e.Name] = e.Stored
+	}
 	want := payload.Set{Source: dir, Built: []payload.Built{
-		{Name: kubelet, Version: payload.Find(kubelet).Version, Digest: bundle.Of(contents[kubelet]), Size: int64(len(contents[kubelet]))},
-		{Name: payload.Agent, Version: "v1.2.3", Digest: bundle.Of(contents[payload.Agent]), Size: int64(len(contents[payload.Agent]))},
+		{Name: kubelet, Version: payload.Find(kubelet).Version, Digest: bundle.Of(contents[kubelet]), Size: int64(len(contents[kubelet])), Stored: storedOf[kubelet]},
+		{Name: payload.Agent, Version: "v1.2.3", Digest: bundle.Of(contents[payload.Agent]), Size: int64(len(contents[payload.Agent])), Stored: storedOf[payload.Agent]},
 	}}
 	if diff := cmp.Diff(want, set); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

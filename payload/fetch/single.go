@@ -1,0 +1,147 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/time/rate"
+
+	"wmco/bundle"
+	"wmco/gateway/places"
+	"wmco/gateway/registry"
+	"wmco/payload/sources"
+	"wmco/payload/store"
+)
+
+// Single fetches one executable after the other, as a host needs them. It keeps what came of a layer before a registry failed, for the next call. It is
+// not for use by several goroutines at once.
+type Single struct {
+	Client *registry.Client
+
+	// image is the one that manifest is of.
+	image    places.Image
+	manifest manifest
+	// layer is the one that have is of.
+	layer digest.Digest
+	have  inMemory
+}
+
+// FetchStored returns the stored form of an executable, from the first place that has it. It is held in memory. The error names each place with what it
+// answered, without secrets.
+func (s *Single) FetchStored(ctx context.Context, l sources.List, x sources.Executable, report func(int64)) ([]byte, error) {
+	var refused []error
+	for _, p := range l.Places {
+		data, err := s.fetchFrom(ctx, repository{s.Client, p, newLimiter(l.Rate)}, l, x, report)
+		if err == nil {
+			s.layer, s.have = "", inMemory{}
+			return data, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		refused = append(refused, fmt.Errorf("%s: %w", p.Name(), err))
+	}
+	return nil, joinErrors(refused)
+}
+
+// joinErrors joins errors in one line.
+func joinErrors(list []error) error {
+	if len(list) == 0 {
+		return errors.New("no place may be asked for the operator's image")
+	}
+	var texts []string
+	for _, err := range list {
+		texts = append(texts, err.Error())
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+func (s *Single) fetchFrom(ctx context.Context, from repository, l sources.List, x sources.Executable, report func(int64)) ([]byte, error) {
+	if s.image != l.Image {
+		m, err := from.readImage(ctx, l.Image.Reference)
+		if err != nil {
+			return nil, err
+		}
+		s.image, s.manifest = l.Image, m
+	}
+	layer, err := s.manifest.layerOf(x)
+	if err != nil {
+		return nil, err
+	}
+	if s.layer != layer.Digest {
+		s.layer, s.have = layer.Digest, inMemory{}
+	}
+	if err := from.fetchLayer(ctx, layer, &s.have, report); err != nil {
+		return nil, err
+	}
+	data, err := readStored(layer, &s.have, x)
+	if err != nil {
+		s.layer, s.have = "", inMemory{}
+	}
+	return data, err
+}
+
+// layerOf returns the layer of an executable. What it may hold besides is the archive around it.
+func (m manifest) layerOf(x sources.Executable) (descriptor, error) {
+	for _, l := range m.Layers {
+		if l.Annotations[LayerAnnotation] != store.FileOf(x.Name) {
+			continue
+		}
+		if most := x.Stored.Size + x.Stored.Size/64 + 64<<10; l.Size > most {
+			return descriptor{}, fmt.Errorf("the layer of %s has %d bytes, more than the %d of the executable", x.Name, l.Size, x.Stored.Size)
+		}
+		return l, nil
+	}
+	return descriptor{}, fmt.Errorf("the image has no layer that is marked as that of %s: a copy of it has lost its annotations", x.Name)
+}
+
+// readStored returns the file of an executable in a layer.
+func readStored(l descriptor, have partial, x sources.Executable) ([]byte, error) {
+	var data []byte
+	err := unpackLayer(l, have, func(base string, content io.Reader) (err error) {
+		if base == store.FileOf(x.Name) {
+			data, err = io.ReadAll(io.LimitReader(content, x.Stored.Size+1))
+		}
+		return err
+	})
+	if err == nil && bundle.Of(data) != x.Stored.Digest {
+		err = fmt.Errorf("the layer of %s has another executable than the bundle names", x.Name)
+	}
+	return data, err
+}
+
+// burst is how many bytes are read at once where the rate is limited, at most.
+const burst = 64 << 10
+
+// newLimiter returns what keeps to a rate in bytes per second; nil without one.
+func newLimiter(bytesPerSecond int64) *rate.Limiter {
+	if bytesPerSecond <= 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(bytesPerSecond), burst)
+}
+
+// slowed is a reader at the rate of a limiter, which may be nil.
+type slowed struct {
+	ctx   context.Context //nolint:containedctx // io.Reader has no other way to carry it
+	from  io.Reader
+	limit *rate.Limiter
+}
+
+// Read implements io.Reader.
+func (s slowed) Read(p []byte) (int, error) {
+	if s.limit == nil {
+		return s.from.Read(p)
+	}
+	n, err := s.from.Read(p[:min(len(p), burst)])
+	if n > 0 {
+		if stopped := s.limit.WaitN(s.ctx, n); stopped != nil {
+			return n, stopped
+		}
+	}
+	return n, err
+}
