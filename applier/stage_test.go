@@ -1,7 +1,9 @@
 package applier_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/internal/hostsim"
 )
 
@@ -146,5 +149,82 @@ func TestStagingSaysWhatIsMissing(t *testing.T) {
 	}
 	if o := m.observe(t, newNode()); len(o.Notes) != 0 {
 		t.Errorf("%v", o.Notes)
+	}
+}
+
+// oneContent is a source with one executable at most.
+type oneContent struct {
+	archive.Content
+	stored []byte
+}
+
+func (o oneContent) Contents() []archive.Content {
+	if o.stored == nil {
+		return nil
+	}
+	return []archive.Content{o.Content}
+}
+
+func (o oneContent) Open(string) (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(o.stored)), nil
+}
+
+// executable returns a text as an executable of a list, and its source.
+func executable(text string) (archive.Content, oneContent) {
+	stored := archive.Compress([]byte(text))
+	d := bundle.Of([]byte(text))
+	c := archive.Content{Digest: d, SHA256: strings.TrimPrefix(string(d), "sha256:"), Size: int64(len(text)), Stored: int64(len(stored))}
+	return c, oneContent{c, stored}
+}
+
+// TestExecutablesWithoutABundle come one by one. What the applied bundle has need not come, unless the host lacks it.
+func TestExecutablesWithoutABundle(t *testing.T) {
+	t.Parallel()
+	m, later := newMachine(), newer()
+	m.mustApply(t, newNode())
+	before := m.place()
+	for path := range m.Snapshot().Files { // an agent's own runs bring no executables, so their contents are swept
+		if strings.HasPrefix(path, records.DirContents+`\`) {
+			if err := m.engine().Host.Remove(t.Context(), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var all []archive.Content
+	var from []oneContent
+	for _, text := range []string{"the kubelet of later", "the containerd of later", newNode().Programs[`C:\k\kube-log-runner.exe`]} {
+		c, s := executable(text)
+		all, from = append(all, c), append(from, s)
+	}
+	lacks := map[bundle.Digest]bool{}
+	stage := func(s oneContent) int {
+		t.Helper()
+		_, err := m.engine().StageExecutables(t.Context(), all, func(d bundle.Digest) bool { return lacks[d] }, s, time.Minute)
+		var refused *applier.RefusedError
+		if err != nil && !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		if refused == nil {
+			return 0
+		}
+		return len(refused.Missing)
+	}
+	if n := stage(oneContent{}); n != 2 {
+		t.Errorf("%d are missing at first", n)
+	}
+	lacks[all[2].Digest] = true // it was damaged
+	for i, want := range []int{2, 1, 0} {
+		if n := stage(from[i]); n != want {
+			t.Errorf("%d are missing after %d", n, i+1)
+		}
+	}
+	if diff := cmp.Diff(before, m.place()); diff != "" {
+		t.Errorf("staging changed the machine (-before +after):\n%s", diff)
+	}
+	if missing := m.lacks(t, later); len(missing) > 0 {
+		t.Errorf("the bundle lacks %v", missing)
+	}
+	if o := m.mustApply(t, later); o.Result != protocol.ResultApplied {
+		t.Errorf("%+v", o)
 	}
 }

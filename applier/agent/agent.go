@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/agent/executables"
 	"wmco/applier/agent/images"
 	"wmco/applier/protocol"
 	"wmco/bundle"
@@ -61,14 +62,21 @@ type Agent struct {
 	Engine  *applier.Engine
 	Cluster Cluster
 	// Images is the container runtime of the host; nil where no images are pulled.
-	Images  images.Runtime
-	Log     *slog.Logger
-	Options Options
+	Images images.Runtime
+	// Registry fetches executables; nil where only the operator copies them.
+	Registry executables.Registry
+	Log      *slog.Logger
+	Options  Options
 
-	// mu guards node and known, which the watch writes.
+	// mu guards node and known, which the watch writes, and listed, isListed and lacking, which the fetcher reads.
 	mu    sync.Mutex
 	node  Node
 	known bool
+	// listed is the list of executables of the newest bundle that was read, nil if it has none; isListed is false before.
+	listed   []byte
+	isListed bool
+	// lacking are the executables without which the published bundle could not be applied.
+	lacking []bundle.Digest
 
 	follower  follower
 	reporter  reporter
@@ -79,6 +87,7 @@ type Agent struct {
 	// unreachable is what the image gateway lists, empty for none.
 	unreachable string
 	images      *images.Keeper
+	fetcher     *executables.Fetcher
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package
 	// they are since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -131,6 +140,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.images = a.newImageKeeper(changed)
 		watching.Go(func() { a.images.Run(ctx) })
 	}
+	if a.fetchesExecutables() {
+		a.fetcher = a.newFetcher(changed)
+		watching.Go(func() { a.fetcher.Run(ctx) })
+	}
 	a.recallUndone(ctx)
 	a.recallBoots(ctx)
 	for {
@@ -180,6 +193,7 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 	if _, known := a.latestNode(); known && a.unread {
 		a.repairAt, a.unread = a.sinceBoot(), false
 	}
+	a.followFetch()
 	acts := false
 	// First of all, so that an interrupted run is resumed or rolled back before anything else.
 	if a.sinceBoot() >= a.repairAt {
@@ -384,5 +398,6 @@ func (a *Agent) buildReport() published.Report {
 	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
 	r.SSHStopped, r.ImagesUnreachable = a.sshServer.stopped, a.unreachable
 	a.reportImages(&r)
+	a.reportFetch(&r)
 	return r
 }

@@ -86,6 +86,7 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 			changed(Node{
 				UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation],
 				Retry: m.Annotations[published.RetryAnnotation], Paused: paused,
+				Fetch: bundle.Digest(m.Annotations[published.FetchAnnotation]),
 			})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"wmco/bundle"
 	"wmco/bundle/published"
 )
 
@@ -13,6 +14,8 @@ type Node struct {
 	UID string
 	// Desired and Report are the texts of the annotations; empty where there is none.
 	Desired, Report, Retry string
+	// Fetch is the payload that the agent may fetch.
+	Fetch bundle.Digest
 	// Paused is true for a node that an administrator keeps as it is.
 	Paused bool
 	// read is when the agent got it, since the boot of the host.
@@ -65,6 +68,8 @@ const (
 	EventBootFailed = "HostBootFailed"
 	// EventImageNotPulled is sent when several pulls of a pinned image have failed.
 	EventImageNotPulled = "PinnedImageNotPulled"
+	// EventNotFetched is sent when several tries to fetch executables have failed.
+	EventNotFetched = "ExecutablesNotFetched"
 	// EventNetworkRestarted is sent when services were restarted because the Host Network Service of Windows had crashed,
 	// EventNetworkUnstable when it crashes more often than the agent restarts the dependent services.
 	EventNetworkRestarted = "HostNetworkRestarted"

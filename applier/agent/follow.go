@@ -162,6 +162,7 @@ func (a *Agent) fetchBundle(ctx context.Context) (bundle.Bundle, error) {
 	}
 	a.follower.report.Pulled = pulled
 	b := bundle.Bundle{Cluster: layers[0], Node: layers[1]}
+	a.noteExecutables(b)
 	if err := a.checkName(b.Node.NodeName); err != nil {
 		return bundle.Bundle{}, err
 	}
@@ -183,12 +184,14 @@ func (a *Agent) checkReady(ctx context.Context, r archive.Request, o protocol.Ob
 		have[c.Digest] = true
 	}
 	var missing []string
+	var lacking []bundle.Digest
 	for _, m := range o.Missing {
 		if !have[m.Digest] {
-			missing = append(missing, describeContent(r.Manifest, m.Digest))
+			missing, lacking = append(missing, describeContent(r.Manifest, m.Digest)), append(lacking, m.Digest)
 		}
 	}
 	if len(missing) > 0 {
+		a.noteLacking(lacking)
 		slices.Sort(missing)
 		return &needsError{state: published.StatePayloadMissing, missing: missing, text: missingText(missing)}
 	}

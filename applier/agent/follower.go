@@ -42,6 +42,8 @@ type follower struct {
 	size   int64
 	room   *roomError
 	saidAt time.Duration
+	// fetched is the payload after whose fetch the bundle was followed again.
+	fetched bundle.Digest
 	// permitted is when the agent first had the published state, since the boot; it is negative for an earlier boot.
 	permitted time.Duration
 }

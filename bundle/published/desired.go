@@ -28,6 +28,10 @@ const (
 	// RebootAnnotation of a Node requests a reboot of its host. Each new value is one request. The operator drains the
 	// node and signs the request; agents do not read the annotation.
 	RebootAnnotation = domain + "reboot"
+	// FetchAnnotation of a Node permits its agent to fetch the executables that have this digest, by the list of its
+	// bundle. The operator permits it to some nodes at a time. Whoever writes it makes a node fetch earlier what it is to
+	// fetch, and nothing else.
+	FetchAnnotation = domain + "fetch-executables"
 	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to
 	// the length of a label.
 	LayerLabel = domain + "layer"

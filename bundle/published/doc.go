@@ -1,7 +1,7 @@
 // Package published has the formats of published bundles and of reports of node agents.
 //
 //	bundle --Pack--> cluster layer: Secrets, a part each     --.
-//	            `--> node layer: inline, or Secrets as well     >-- Open --> bundle with its contents
+//	            `--> node layer: inside Desired, or Secrets     >-- Open --> bundle with its contents
 //	                 Desired: an annotation of the Node      --'
 //	node --> Report: an annotation of the Node
 //

@@ -107,6 +107,8 @@ type Report struct {
 	ImagesUnreachable string `json:"imagesUnreachable,omitempty"`
 	// Images is how far the host is with the images of bundle.PinnedImagesFile; zero where there is none.
 	Images ImageProgress `json:"images,omitzero"`
+	// Fetch is how far the host is with the executables that FetchAnnotation names; zero without it.
+	Fetch FetchProgress `json:"fetch,omitzero"`
 	// Features are what the agent can do that older ones cannot.
 	Features []Feature `json:"features,omitempty"`
 	// Refused is the digest of the text of the DesiredAnnotation, if the agent refuses it: it is not signed for this node,
@@ -135,6 +137,41 @@ type ImageProgress struct {
 	Settled bool `json:"settled,omitempty"`
 	// Message is why an image is missing, for people.
 	Message string `json:"message,omitempty"`
+}
+
+// FetchProgress is how far a host is with fetching executables from the operator's image.
+type FetchProgress struct {
+	// Payload is the digest of the executables that it is about.
+	Payload bundle.Digest `json:"payload,omitempty"`
+	// Wanted is how many bytes the executables have in the image, Present how many of them are on the host.
+	Wanted  int64 `json:"wanted,omitempty"`
+	Present int64 `json:"present,omitempty"`
+	// Done is true when all are on the host.
+	Done bool `json:"done,omitempty"`
+	// Failed is true while several tries in a row have brought nothing. It is retried.
+	Failed bool `json:"failed,omitempty"`
+	// Message is why the last try failed, for people. It holds no secrets.
+	Message string `json:"message,omitempty"`
+}
+
+// DisplayText is what people read of a fetch that has not ended; empty for any other.
+func (p FetchProgress) DisplayText() string {
+	if p.Payload == "" || p.Done {
+		return ""
+	}
+	text := fmt.Sprintf("fetching executables: %d of %d MB", p.Present/1e6, p.Wanted/1e6)
+	if p.Message != "" {
+		text += "; " + p.Message
+	}
+	return Shorten(text)
+}
+
+// withinBounds returns it with numbers that can be true.
+func (p FetchProgress) withinBounds() FetchProgress {
+	p.Wanted = max(p.Wanted, 0)
+	p.Present = min(max(p.Present, 0), p.Wanted)
+	p.Message = Shorten(p.Message)
+	return p
 }
 
 // CountMissing returns how many images are not on the host.
@@ -166,10 +203,12 @@ const (
 	FeaturePinnedImages Feature = "pinned-images"
 	// FeatureBoot means that the agent boots its host on request, once for each Desired.Boot.
 	FeatureBoot Feature = "boot-on-request"
+	// FeatureFetch means that the agent fetches executables from the operator's image.
+	FeatureFetch Feature = "fetch-executables"
 )
 
 // Features returns what the agents of this version can do on any host. Agents on hosts with a container runtime also
-// have FeaturePinnedImages.
+// have FeaturePinnedImages, and those that may repair FeatureFetch.
 func Features() []Feature {
 	return []Feature{FeatureAmazonRoutes, FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }
@@ -181,7 +220,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log, r.SSHStopped = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail(), Shorten(r.SSHStopped)
-	r.ImagesUnreachable, r.Images = Shorten(r.ImagesUnreachable), r.Images.withinBounds()
+	r.ImagesUnreachable, r.Images, r.Fetch = Shorten(r.ImagesUnreachable), r.Images.withinBounds(), r.Fetch.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -202,14 +241,14 @@ func DecodeReport(text string) (Report, error) {
 	if !slices.Contains(States(), r.State) {
 		return Report{}, fmt.Errorf("%w: the state %.50q is unknown", ErrInvalid, r.State)
 	}
-	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused, r.Rebooted, r.Images.List}, r.Layers...) {
+	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused, r.Rebooted, r.Images.List, r.Fetch.Payload}, r.Layers...) {
 		if err := d.Validate(); d != "" && err != nil {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
 	r.SSHStopped, r.ImagesUnreachable = Shorten(r.SSHStopped), Shorten(r.ImagesUnreachable)
-	r.Images = r.Images.withinBounds()
+	r.Images, r.Fetch = r.Images.withinBounds(), r.Fetch.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	return r, nil
 }

@@ -34,7 +34,7 @@ const (
 func clusterReasons() []Entry {
 	return []Entry{
 		{InfrastructureFromCopy, isInfo, "Infrastructure/cluster is not in the inputs; the copy in ControllerConfig is used.", fixInFinding},
-		{ClusterHostedDNS, isWarning, "Windows hosts use the DNS of their network, not the cluster's own (`dnsType: ClusterHosted`). They do not join if it lacks the internal name of the API server.", "Add `api-int.<cluster>.<domain>` with the addresses of the internal load balancer to that DNS. `wmco preflight` checks it."},
+		{ClusterHostedDNS, isWarning, "Windows hosts use the DNS of their network, not the cluster's own (`dnsType: ClusterHosted`). They do not join if theirs lacks the internal name of the API server.", "Add `api-int.<cluster>.<domain>` with the addresses of the internal load balancer to that DNS. `wmco preflight` checks it."},
 		{PlatformUnsupported, isError, "This platform does not support Windows nodes, or MachineSets for them.", "Use a platform in the finding. Without a Machine API, hosts join by windows-instances."},
 		{ClusterVersionUnknown, isInfo, "ClusterVersion is not in the inputs. The newest kubelet is rendered, and support is not checked.", fixInFinding},
 		{ClusterVersionUnsupported, isWarning, "This release does not support the cluster's version. New hosts do not join. Existing nodes run the kubelet that the finding names, and get other changes unless it is newer than the API server. `wmco apply` needs `--allow-unsupported-version`.", "Use the operator release for this version ([payload.md](payload.md))."},
@@ -50,7 +50,7 @@ func clusterReasons() []Entry {
 		{ProxyInvalid, isError, "The cluster's proxy has an invalid URL or list.", "Correct Proxy/cluster; percent-encode special characters of the password."},
 		{NoProxyUnmatched, isWarning, "An entry of the proxy's `noProxy`, such as `10.0.*` or one with `;`, matches no destination.", "Write names, `.domain`, addresses or CIDRs, with an optional port, separated by commas: `10.0.0.0/16` for `10.0.*`."},
 		{ProxyWithoutStatus, errorOrWarning, "Proxy/cluster has a proxy in its spec, but none in its status, which nodes use. Error if the status of an object from a file cannot be computed.", "Add the objects that the finding names, or the Proxy with its status. In a cluster, check the network operator."},
-		{ProxyStatusPredicted, isInfo, "A Proxy/cluster of a file has no status. `wmco` computes the one that the network operator would write; the finding names the objects that are used.", "None."},
+		{ProxyStatusPredicted, isInfo, "A Proxy/cluster of a file has no status. `wmco` computes the one that the network operator would write.", "None."},
 		{SettingsInvalid, isError, "A setting in windows-machine-config or in the operator's environment is not valid.", "Correct the setting ([settings.md](settings.md))."},
 		{EvictionThresholdMissing, isWarning, "`kubelet.evictionHard` lacks a default threshold of Windows kubelets. Without it the kubelet does not evict Pods, and the node can stop working.", "Add the threshold that the finding names, or set `kubelet.mergeDefaultEvictionSettings: true`."},
 		{ShutdownPeriodNotUsed, isWarning, "The kubelet ignores the times for Pods to end at a shutdown: its feature gate `WindowsGracefulNodeShutdown` is off (default before Kubernetes 1.34) or missing (before 1.32).", "Turn the gate on in `kubelet.featureGates`; otherwise drain nodes before a shutdown."},

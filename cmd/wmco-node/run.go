@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpproxy"
 
 	"wmco/applier/agent"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/gateway/registry"
 	"wmco/internal/cli"
+	"wmco/payload/fetch"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -68,6 +71,8 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 			Pages: published.Pages(sourceTree), Spread: spread,
 		})
 	}
+	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
+	keeper.Registry = &fetch.Single{Client: &registry.Client{Now: a.clock.Now, Verified: verified, Insecure: insecure}}
 	if keeper.Images, err = localImages(); err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}

@@ -1,0 +1,277 @@
+// Package executables fetches the executables that the bundle of a host lists from the operator's image, ahead of the
+// bundle that needs them. It works beside the node agent. What it fetches is kept among the contents of the host, and
+// changes nothing that runs.
+package executables
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/bundle/published"
+	"wmco/payload/sources"
+)
+
+// Registry fetches executables.
+type Registry interface {
+	// FetchStored returns the stored form of an executable. report is called with the bytes that have come. The error
+	// names each place that was asked, and holds no secrets.
+	FetchStored(ctx context.Context, l sources.List, x sources.Executable, report func(int64)) ([]byte, error)
+}
+
+// Clock is that of the host.
+type Clock interface {
+	SinceBoot() time.Duration
+	After(d time.Duration) <-chan time.Time
+}
+
+// Times.
+const (
+	// pollInterval is the time between two looks at the list.
+	pollInterval = 5 * time.Second
+	// firstPause and longestPause lie between two tries.
+	firstPause, longestPause = 15 * time.Second, 30 * time.Minute
+	// tries is after how many of them without progress the operator need not wait for the host. It is retried.
+	tries = 3
+	// reportInterval is the time between two reports of progress.
+	reportInterval = 10 * time.Second
+)
+
+// Fetcher fetches the executables of one host.
+type Fetcher struct {
+	Registry Registry
+	// List returns the content of sources.File in the newest bundle, nil if there is none.
+	List func(ctx context.Context) ([]byte, error)
+	// Stage keeps the contents that the source has, and returns which of all the host lacks then.
+	Stage func(ctx context.Context, all []archive.Content, from archive.Source) ([]bundle.Digest, error)
+	Clock Clock
+	Log   *slog.Logger
+	// Changed is called when Progress has changed, Warn when the operator need not wait any longer.
+	Changed func()
+	Warn    func(ctx context.Context, message string)
+	// Jitter returns a time that differs from host to host.
+	Jitter func(time.Duration) time.Duration
+
+	mu        sync.Mutex
+	permitted bundle.Digest
+	progress  published.FetchProgress
+	reported  time.Duration
+
+	// of is the content that list is decoded from.
+	of     bundle.Digest
+	list   sources.List
+	failed int
+	next   time.Duration
+	logged string
+}
+
+// Permit names the payload that the operator permits to fetch; empty for none.
+func (f *Fetcher) Permit(payload bundle.Digest) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.permitted = payload
+}
+
+// FetchAgain has it looked again at what the host lacks.
+func (f *Fetcher) FetchAgain() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.progress.Done = false
+}
+
+// Progress returns how far the host is; zero where nothing is permitted.
+func (f *Fetcher) Progress() published.FetchProgress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.progress
+}
+
+// Run works until the context ends.
+func (f *Fetcher) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		f.FetchDue(ctx)
+		select {
+		case <-ctx.Done():
+		case <-f.Clock.After(f.Jitter(pollInterval)):
+		}
+	}
+}
+
+// FetchDue fetches what the host lacks, if that is permitted and due.
+func (f *Fetcher) FetchDue(ctx context.Context) {
+	f.mu.Lock()
+	permitted, before := f.permitted, f.progress
+	f.mu.Unlock()
+	if err := f.readList(ctx); err != nil {
+		f.logOnce(err)
+		return
+	}
+	if permitted == "" || f.list.Payload != permitted {
+		f.failed, f.next = 0, 0
+		f.setProgress(published.FetchProgress{})
+		return
+	}
+	if before.Payload != permitted {
+		f.setProgress(published.FetchProgress{Payload: permitted})
+	}
+	if before.Payload == permitted && before.Done || f.Clock.SinceBoot() < f.next {
+		return
+	}
+	if err := f.fetchMissing(ctx); err != nil && ctx.Err() == nil {
+		f.noteFailure(ctx, err)
+	}
+}
+
+// readList reads the list. A new one is tried at once.
+func (f *Fetcher) readList(ctx context.Context) error {
+	data, err := f.List(ctx)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", sources.File, err)
+	}
+	of := bundle.Of(data)
+	if of == f.of {
+		return nil
+	}
+	l := sources.List{}
+	if data != nil {
+		if l, err = sources.Decode(data); err != nil {
+			return err
+		}
+	}
+	f.of, f.list, f.failed, f.next = of, l, 0, 0
+	return nil
+}
+
+// fetchMissing fetches one executable after the other.
+func (f *Fetcher) fetchMissing(ctx context.Context) error {
+	list := f.list
+	var all []archive.Content
+	for _, x := range list.Executables {
+		if c := x.Content(); !slices.ContainsFunc(all, func(o archive.Content) bool { return o.Digest == c.Digest }) {
+			all = append(all, c)
+		}
+	}
+	missing, err := f.Stage(ctx, all, stored{})
+	if err != nil {
+		return err
+	}
+	before := f.Progress()
+	p := published.FetchProgress{Payload: list.Payload, Failed: before.Failed, Message: before.Message} // until one comes
+	for _, c := range all {
+		p.Wanted += c.Stored
+		if !slices.Contains(missing, c.Digest) {
+			p.Present += c.Stored
+		}
+	}
+	f.setProgress(p)
+	for _, x := range list.Executables {
+		if !slices.Contains(missing, x.Raw.Digest) {
+			continue
+		}
+		if !f.isPermitted(list.Payload) {
+			return nil
+		}
+		f.Log.Info("fetching an executable", "name", x.Name, "bytes", x.Stored.Size)
+		data, err := f.Registry.FetchStored(ctx, list, x, func(n int64) { f.reportBytes(p, min(n, x.Stored.Size)) })
+		if err != nil {
+			return fmt.Errorf("fetching %s: %w", x.Name, err)
+		}
+		if missing, err = f.Stage(ctx, all, stored{x.Content(), data}); err != nil {
+			return fmt.Errorf("keeping %s: %w", x.Name, err)
+		}
+		if slices.Contains(missing, x.Raw.Digest) {
+			return fmt.Errorf("%s could not be kept: it is not what the bundle names", x.Name)
+		}
+		f.failed, p.Failed, p.Message = 0, false, ""
+		p.Present += x.Stored.Size
+		f.setProgress(p)
+	}
+	p, f.logged = published.FetchProgress{Payload: p.Payload, Wanted: p.Wanted, Present: p.Wanted, Done: true}, ""
+	f.Log.Info("the executables are on this host", "payload", list.Payload.Short(), "bytes", p.Wanted)
+	f.setProgress(p)
+	return nil
+}
+
+func (f *Fetcher) isPermitted(payload bundle.Digest) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.permitted == payload
+}
+
+// noteFailure has it retried later.
+func (f *Fetcher) noteFailure(ctx context.Context, err error) {
+	f.failed++
+	f.next = f.Clock.SinceBoot() + f.Jitter(min(firstPause<<min(2*(f.failed-1), 16), longestPause))
+	text := published.Shorten(bundle.MaskText(err.Error()))
+	f.logOnce(err)
+	p := f.Progress()
+	p.Message = text
+	first := f.failed >= tries && !p.Failed
+	p.Failed = f.failed >= tries
+	f.setProgress(p)
+	if first {
+		f.Warn(ctx, published.Shorten("executables cannot be fetched from the registry: "+text))
+	}
+}
+
+func (f *Fetcher) logOnce(err error) {
+	if text := bundle.MaskText(err.Error()); text != f.logged {
+		f.logged = text
+		f.Log.Warn("fetching executables; it is retried", "error", text)
+	}
+}
+
+// reportBytes reports bytes of an executable that is not whole yet, not with each of them.
+func (f *Fetcher) reportBytes(p published.FetchProgress, n int64) {
+	f.mu.Lock()
+	now := f.Clock.SinceBoot()
+	due := now-f.reported >= reportInterval
+	f.mu.Unlock()
+	if due {
+		p.Present += n
+		f.setProgress(p)
+	}
+}
+
+func (f *Fetcher) setProgress(p published.FetchProgress) {
+	f.mu.Lock()
+	changed := p != f.progress
+	f.progress = p
+	if changed {
+		f.reported = f.Clock.SinceBoot()
+	}
+	f.mu.Unlock()
+	if changed {
+		f.Changed()
+	}
+}
+
+// stored is the source of one executable, or of none.
+type stored struct {
+	content archive.Content
+	data    []byte
+}
+
+// Contents implements archive.Source.
+func (s stored) Contents() []archive.Content {
+	if s.data == nil {
+		return nil
+	}
+	return []archive.Content{s.content}
+}
+
+// Open implements archive.Source.
+func (s stored) Open(sha256 string) (io.ReadCloser, error) {
+	if s.data == nil || sha256 != s.content.SHA256 {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(s.data)), nil
+}
