@@ -80,6 +80,8 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 		},
 	}
+	image := ownImage{Live: m.GetAPIReader(), Namespace: o.Namespace, Pod: o.Environment[podVariable], Log: o.Log.WithName("image")}
+	reader.Image = image.ReadImage
 	var login *hosts.Login
 	if o.Hosts != nil {
 		login = &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Records: records,
@@ -111,7 +113,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 		Elapsed: o.elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
-		publishes.Executables, publishes.HostClocks, publishes.Login = s.executables.ChooseMinorVersion,
+		publishes.Executables, publishes.HostClocks, publishes.Login = s.executables.ChooseFor,
 			s.clocks.ClockSkews, s.login
 	}
 	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s), addWarnings(m, o, s)); err != nil {

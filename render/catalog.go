@@ -8,6 +8,7 @@ import (
 	"wmco/gateway/places"
 	"wmco/layout"
 	"wmco/payload"
+	"wmco/payload/sources"
 )
 
 // RowID names a row of the catalog.
@@ -75,6 +76,7 @@ const (
 	rowPinnedImages        RowID = "pinned-images.json"
 	rowPinnedCredentials   RowID = "pinned-images-credentials.json"
 	rowPlaces              RowID = "places.json"
+	rowExecutables         RowID = "executables.json"
 )
 
 // Rows of everything else that views emit by name; directories, state and executables are emitted by the table.
@@ -233,6 +235,8 @@ func clusterFileRows() []Row {
 		joined(portable(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS))),
 		joined(portable(file(rowPinnedImages, bundle.PinnedImagesFile, bundle.ImpactNone, "images that the node agent has containerd pull and pin; only where a PinnedImageSet is for Windows nodes", FromPinnedImages))),
 		joined(portable(secret(file(rowPinnedCredentials, bundle.PinnedCredentialsFile, bundle.ImpactNone, "credentials of the pull secret with which these images are pulled from their registries; only where one needs them", FromPinnedImages, FromPullSecret)))),
+		// The node agent reads it when the operator permits it to fetch.
+		joined(portable(secret(file(rowExecutables, sources.File, bundle.ImpactNone, "executables of the operator's version, and where the node agent fetches them; only where the operator's image is known", FromOperator, FromMirrors, FromImage, FromPullSecret, FromSettings)))),
 		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
 	}
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -88,6 +90,36 @@ const (
 	PullSecretMirrorsOnly PullSecretMode = "MirrorsOnly"
 )
 
+// ExecutablesFrom is where a node that has joined gets executables from.
+type ExecutablesFrom string
+
+const (
+	// ExecutablesFromAny is the operator's image, and the operator over SSH where that cannot be fetched from.
+	ExecutablesFromAny ExecutablesFrom = "Any"
+	// ExecutablesFromRegistry is the operator's image alone.
+	ExecutablesFromRegistry ExecutablesFrom = "Registry"
+	// ExecutablesFromSSH is the operator over SSH alone.
+	ExecutablesFromSSH ExecutablesFrom = "SSH"
+)
+
+// ExecutableSettings are about how nodes get executables.
+type ExecutableSettings struct {
+	From ExecutablesFrom `json:"from"`
+	// Image has the executables of the operator's version, by digest; empty is the image that the operator runs.
+	Image string `json:"image,omitempty"`
+}
+
+func (x ExecutableSettings) checkValues() bundle.Findings {
+	var findings bundle.Findings
+	if !slices.Contains([]ExecutablesFrom{ExecutablesFromAny, ExecutablesFromRegistry, ExecutablesFromSSH}, x.From) {
+		findings = append(findings, invalidSetting("executables.from", "%q is none of Any, Registry and SSH", x.From))
+	}
+	if err := bundle.CheckImageByDigest(x.Image); x.Image != "" && err != nil {
+		findings = append(findings, invalidSetting("executables.image", "%v", err))
+	}
+	return findings
+}
+
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
 	Rollout  RolloutSettings `json:"rollout"`
@@ -105,6 +137,8 @@ type Settings struct {
 	PullSecret PullSecretMode `json:"pullSecret"`
 	// PauseImage is the image of the pod sandbox.
 	PauseImage string `json:"pauseImage"`
+	// Executables are about how nodes get executables.
+	Executables ExecutableSettings `json:"executables"`
 	// AcceptedFindings are warnings and infos that are left as they are.
 	AcceptedFindings []AcceptedFinding `json:"acceptedFindings,omitempty"`
 	// Debug raises the verbosity of the services; the operator's --debugLogging sets it.
@@ -126,6 +160,10 @@ type RolloutSettings struct {
 	Settle string `json:"settle"`
 	// NodeTimeout is how long the turn of one node may take, its drain or its change and boot, such as 30m.
 	NodeTimeout string `json:"nodeTimeout"`
+	// FetchNodes is the number of nodes that fetch executables at once.
+	FetchNodes int `json:"fetchNodes"`
+	// FetchRate is a quantity of bytes per second that one node fetches at most, such as 10Mi; "0" is no limit.
+	FetchRate string `json:"fetchRate"`
 	// Windows are when changes may begin; without one they may at any time.
 	Windows []RolloutWindow `json:"windows,omitempty"`
 }
@@ -196,8 +234,9 @@ func DefaultSettings() Settings {
 	return Settings{
 		Rollout: RolloutSettings{
 			MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m",
-			NodeTimeout: "30m",
+			NodeTimeout: "30m", FetchNodes: 20, FetchRate: "0",
 		},
+		Executables:    ExecutableSettings{From: ExecutablesFromAny},
 		Logs:           LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:          DriftRepair,
 		Adoption:       AdoptionManual,
@@ -302,7 +341,7 @@ func wrongType(err error) string {
 
 func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	findings := slices.Concat(
-		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Mirrors.checkValues(), s.Kubernetes.checkValues(),
+		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Mirrors.checkValues(), s.Kubernetes.checkValues(), s.Executables.checkValues(),
 		decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings),
 	)
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
@@ -371,7 +410,26 @@ func (r RolloutSettings) checkValues() bundle.Findings {
 	if d, err := time.ParseDuration(r.NodeTimeout); err != nil || d < minNodeTimeout || d > maxNodeTimeout {
 		findings = append(findings, invalidSetting("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
 	}
+	if r.FetchNodes < 1 {
+		findings = append(findings, invalidSetting("rollout.fetchNodes", "%d is less than 1", r.FetchNodes))
+	}
+	if _, err := r.fetchBytes(); err != nil {
+		findings = append(findings, invalidSetting("rollout.fetchRate", "%q is not 0 or a number of bytes per second from 16Ki to 1Ti", r.FetchRate))
+	}
 	return append(findings, r.checkWindows()...)
+}
+
+// fetchBytes is FetchRate as a number.
+func (r RolloutSettings) fetchBytes() (int64, error) {
+	q, err := resource.ParseQuantity(r.FetchRate)
+	if err != nil {
+		return 0, err
+	}
+	n, whole := q.AsInt64()
+	if !whole || n != 0 && (n < 16<<10 || n > 1<<40) {
+		return 0, errors.New("out of range")
+	}
+	return n, nil
 }
 
 // The limits of the times of a rollout. The agent itself waits five minutes for a node to be Ready.

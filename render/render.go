@@ -30,6 +30,9 @@ type Options struct {
 	LoginKey string
 	// Payload has the digests and sizes of the executables. Without it, bundles only name them.
 	Payload payload.Set
+	// Image is the image that has the executables, REGISTRY/REPOSITORY@DIGEST, where the settings name none. Without
+	// both, as in previews, bundles have no list of executables, and the operator copies them.
+	Image string
 }
 
 // Fleet renders the nodes of one cluster. The layer that they share is rendered once per stage.
@@ -62,7 +65,7 @@ type Bundle struct {
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := c.hostsFiles()
 	findings := slices.Concat(
-		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkMirroredProviders(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload),
+		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkMirroredProviders(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload), c.checkExecutableSources(o),
 	)
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
@@ -158,6 +161,7 @@ func (e *emitter) clusterViews() {
 	e.csiProxyEntries()
 	e.agentEntries()
 	e.pinnedImageEntries()
+	e.executableListEntries()
 }
 
 func (e *emitter) nodeViews() {

@@ -31,6 +31,8 @@ func settingMeanings() []SettingDoc {
 		{Name: "rollout.settle", Meaning: "how long a canary must stay healthy before other nodes follow, up to 24h; 0s does not wait"},
 		{Name: "rollout.nodeTimeout", Meaning: "time limit on one node for a drain, and again for the change with its reboot, from 5m to 24h"},
 		{Name: "rollout.windows", Meaning: "when changes may start on nodes: a list of `start` (a cron expression), `duration`, `timeZone` and `impacts` ([maintenance windows](rollouts.md#maintenance-windows)); at any time without one"},
+		{Name: "rollout.fetchNodes", Meaning: "nodes that may fetch executables at once"},
+		{Name: "rollout.fetchRate", Meaning: "bytes per second that one node fetches executables with at most, from 16Ki, such as `10Mi`; `\"0\"` is no limit"},
 		{Name: "logs.size", Meaning: "size at which a log is rotated, a whole number of bytes from 1Mi to 1Pi, such as `1.5Gi`; `\"0\"` turns rotation off"},
 		{Name: "logs.files", Meaning: "rotated files to keep, 1 to 1000"},
 		{Name: "logs.age", Meaning: "how long to keep a rotated file, in days or as a duration of whole seconds, up to 99999d; `\"0\"` keeps it forever"},
@@ -48,6 +50,8 @@ func settingMeanings() []SettingDoc {
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
 		{Name: "pullSecret", Meaning: "what nodes use the cluster's pull secret for: `Node` for all images, as Linux nodes, `MirrorsOnly` for mirrors and pinned images ([workloads.md](workloads.md#private-images))", Values: []string{string(PullSecretNode), string(PullSecretMirrorsOnly)}},
 		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
+		{Name: "executables.from", Meaning: "where nodes get the executables of a new operator: `Registry` from its image, `SSH` from the operator, `Any` from the registry, or else the operator ([upgrades.md](upgrades.md))", Values: []string{string(ExecutablesFromAny), string(ExecutablesFromRegistry), string(ExecutablesFromSSH)}},
+		{Name: "executables.image", Meaning: "image of the operator's version by digest, for nodes that cannot use the name of the operator's own image"},
 		{Name: "acceptedFindings", Meaning: "warnings and infos that you accept: a list of `finding`, `object`, `field`, `reason` and `owner` ([accepted findings](held-changes.md#accepted-findings))"},
 		{Name: "debug", Meaning: "raises the verbosity of the services"},
 	}

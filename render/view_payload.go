@@ -49,7 +49,7 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	}
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
-		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) && x.ServesKubernetes(c.Kubernetes()) && (x.Name != payload.Verifier || c.verifiesSignatures()) {
+		if _, ok := set.Find(x.Name); !ok && c.needsExecutable(x) {
 			r.addFinding(
 				bundle.SeverityError, reason.PayloadIncomplete, x.Name,
 				fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()),

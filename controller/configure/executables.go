@@ -5,18 +5,31 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/base"
+	"wmco/controller/inputs/desired"
 	"wmco/payload"
+	"wmco/render"
 )
 
-// Executables are the operator's executables for the minor version of Kubernetes that the cluster has. Those of another
-// minor version are copied to a host before a bundle that needs them is published for its node.
+// Executables are the operator's executables for the minor version of Kubernetes that the cluster has. A host has those
+// of another minor version before a bundle that needs them is published for its node.
 type Executables struct {
 	set     payload.Set
 	Changed base.Signal
 
 	mu     sync.Mutex
-	digest bundle.Digest
+	chosen Chosen
 	known  bool
+}
+
+// Chosen are the executables that nodes get, and how.
+type Chosen struct {
+	// Digest is that of all of them, empty if the operator has none.
+	Digest bundle.Digest
+	From   render.ExecutablesFrom
+	// Listed reports whether bundles list where nodes fetch them.
+	Listed bool
+	// AtOnce is the number of nodes that fetch at once.
+	AtOnce int
 }
 
 // NewExecutables returns Executables without a chosen minor version.
@@ -24,22 +37,26 @@ func NewExecutables(set payload.Set) *Executables {
 	return &Executables{set: set, Changed: base.NewSignal()}
 }
 
-// ChooseMinorVersion sets the minor version of Kubernetes that nodes get, and returns the digest of their executables,
-// empty if the operator has none.
-func (x *Executables) ChooseMinorVersion(kubernetes string) bundle.Digest {
-	digest := x.set.For(kubernetes).Digest()
+// ChooseFor chooses by the inputs of the cluster, and returns the digest.
+func (x *Executables) ChooseFor(h *desired.Hosts) bundle.Digest {
+	c := h.Cluster
+	list := c.ExecutableSources(render.Options{Payload: x.set, Image: h.Image})
+	now := Chosen{
+		Digest: x.set.For(c.Kubernetes()).Digest(), From: c.Settings.Executables.From, Listed: len(list.Places) > 0,
+		AtOnce: c.Settings.Rollout.FetchNodes,
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.known || x.digest != digest {
-		x.digest, x.known = digest, true
+	if !x.known || x.chosen != now {
+		x.chosen, x.known = now, true
 		x.Changed.WakeController()
 	}
-	return digest
+	return now.Digest
 }
 
-// ChosenDigest returns the last digest of ChooseMinorVersion; false if it was not called.
-func (x *Executables) ChosenDigest() (bundle.Digest, bool) {
+// Chosen returns what ChooseFor chose last; false if it was not called.
+func (x *Executables) Chosen() (Chosen, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.digest, x.known
+	return x.chosen, x.known
 }

@@ -97,6 +97,9 @@ func (r *Row) readReport(node windowsnode.Node) bool {
 		report.Applied, report.Repaired
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
 	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault.Known()
+	if text := report.Fetch.DisplayText(); r.Message == "" || report.State == published.StatePayloadMissing && text != "" {
+		r.Message = text
+	}
 	return true
 }
 

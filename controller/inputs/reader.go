@@ -37,6 +37,8 @@ type Reader struct {
 	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where
 	// it reaches none.
 	LoginKey func(context.Context) (string, error)
+	// Image returns the image that the operator runs, empty where that is not known.
+	Image func(context.Context) string
 	// Cache reads objects of the operator's namespace, Namespace.
 	Cache     client.Reader
 	Namespace string
@@ -110,6 +112,9 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 		if s.LoginKey, err = r.LoginKey(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if r.Image != nil {
+		s.Image = r.Image(ctx)
 	}
 	if len(names) > 0 {
 		s.Gather.Lookups = lookUp(ctx, names)

@@ -79,7 +79,10 @@ func New(o Options) *Nodes {
 		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: recorder, log: o.Log},
 		adopter:  adopter{joiner: o.Joiner, readDesired: o.ReadDesired, clock: o.Clock, events: recorder, log: o.Log},
 		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: recorder, log: o.Log},
-		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log},
+		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log,
+			fetching: fetches{silence: o.Joiner.Silence, elapsed: o.Joiner.Elapsed, list: func(ctx context.Context) ([]windowsnode.Node, error) {
+				return o.Decoded.ListCached(ctx, o.Joiner.Reader)
+			}}},
 		logins: loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines,
 			events: recorder, log: o.Log},
 		repairer: agentRepairer{joiner: o.Joiner, events: recorder, log: o.Log},
@@ -209,6 +212,7 @@ func (n *Nodes) forgetNode(name string) {
 	n.rejoiner.lost.ForgetHost(name)
 	n.adopter.forgetAdoption(name)
 	n.logins.forgetLogin(name)
+	n.upgrader.fetching.forgetNode(name)
 }
 
 // keepNode does for a node that stays what its agent cannot do.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,30 +47,53 @@ type upgrader struct {
 	joiner  *configure.Joiner
 	payload *configure.Executables
 	// copying are the places of hosts to which executables are copied at the same time.
-	copying *remote.Places
-	events  nodeEvents
-	log     logr.Logger
+	copying  *remote.Places
+	fetching fetches
+	events   nodeEvents
+	log      logr.Logger
 }
 
 // continueUpgrade does the next step that brings a node from the executables of another operator to those of this one.
 // It reports whether there is nothing else to do now.
 //
-//	desired-version --> executables on the host, payload --> the bundle with them is published and applied --> version
+//	desired-version --> executables on the host (fetched or copied), payload --> the bundle with them is published and
+//	applied --> version
 func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
 	if !node.IsJoined() {
 		return reconcile.Result{}, false, nil
 	}
-	payload, known := up.payload.ChosenDigest()
+	chosen, known := up.payload.Chosen()
 	if !known {
 		return reconcile.Result{}, false, nil // the first rendering wakes this controller
 	}
+	payload := chosen.Digest
 	written, err := up.joiner.WriteMarks(ctx, node.Node, up.versionMarks(node, payload))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
 	pending := node.IsPayloadPending(payload)
 	if !pending && !node.LacksPayload() {
-		return reconcile.Result{}, false, nil
+		up.fetching.forgetNode(node.Name)
+		_, err := up.joiner.WriteMarks(ctx, node.Node, withdrawFetch(node))
+		return reconcile.Result{}, false, err
+	}
+	how, err := up.fetching.chooseWay(ctx, node, chosen)
+	if err != nil {
+		return reconcile.Result{}, false, err
+	}
+	switch how {
+	case wayWait:
+		return reconcile.Result{RequeueAfter: configure.AgainLater}, false, nil
+	case wayFetch:
+		_, err := up.joiner.WriteMarks(ctx, node.Node, configure.Marks{Annotations: map[string]string{published.FetchAnnotation: string(payload)}})
+		return reconcile.Result{RequeueAfter: configure.AgainLater}, false, err
+	case wayDone:
+		return up.noteThere(ctx, node.Name, payload, "fetched")
+	case wayNone:
+		up.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade,
+			"the executables of operator "+up.joiner.Version+" cannot be fetched, and executables.from forbids to copy them; the node runs on with those that it has: "+whyNotFetched(node, chosen))
+		return reconcile.Result{RequeueAfter: retrySilent}, false, nil
+	case wayCopy:
 	}
 	if up.copying.IsBusy() {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
@@ -89,18 +113,43 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 		return reconcile.Result{RequeueAfter: copyAgainAfter(err)}, false, nil
 	}
 	up.log.Info("copied executables", "node", node.Name, "result", event.Result)
-	if event.Result == protocol.ResultApplied {
-		up.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade,
-			"the executables of operator "+up.joiner.Version+" are on the host")
-	}
+	return up.noteThere(ctx, node.Name, payload, "copied")
+}
+
+// noteThere notes that a host has executables: the bundle with them is published next.
+func (up *upgrader) noteThere(ctx context.Context, name string, payload bundle.Digest, how string) (reconcile.Result, bool, error) {
 	// Copying takes minutes: the Node has changed since.
-	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
+	now, err := configure.ReadNode(ctx, up.joiner.Reader, name)
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}
-	_, err = up.joiner.WriteMarks(ctx, now,
-		configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
+	up.fetching.forgetNode(name)
+	written, err := up.joiner.WriteMarks(ctx, now,
+		configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload), published.FetchAnnotation: ""}})
+	if written && now.Annotations[published.PayloadAnnotation] != string(payload) {
+		up.events.recordOnNode(now, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade,
+			"the executables of operator "+up.joiner.Version+" are on the host ("+how+")")
+	}
 	return reconcile.Result{RequeueAfter: retrySilent}, true, err
+}
+
+// withdrawFetch are the marks of a node that lacks no executables.
+func withdrawFetch(node windowsnode.Node) configure.Marks {
+	if node.Annotations[published.FetchAnnotation] == "" {
+		return configure.Marks{}
+	}
+	return configure.Marks{Annotations: map[string]string{published.FetchAnnotation: ""}}
+}
+
+// whyNotFetched returns why a node does not fetch executables.
+func whyNotFetched(node windowsnode.Node, chosen configure.Chosen) string {
+	switch {
+	case !chosen.Listed:
+		return "the operator does not know its own image, or no place may be asked for it; fix: set executables.image"
+	case !node.Report.Has(published.FeatureFetch):
+		return "the node agent is one of an older operator, which cannot fetch; fix: set executables.from: Any until it is upgraded"
+	}
+	return cmp.Or(node.Report.Fetch.Message, "the node agent has not made progress")
 }
 
 const actionUpgrade = "Upgrade"
@@ -142,7 +191,8 @@ func (up *upgrader) stageExecutables(ctx context.Context, name string) (protocol
 
 // stageMissing copies executables that the host lacks before it is drained for them. It reports whether they are there.
 func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, seen hosts.Comparison) (bool, error) {
-	payload, known := up.payload.ChosenDigest()
+	chosen, known := up.payload.Chosen()
+	payload := chosen.Digest
 	pending := known && node.IsPayloadPending(payload)
 	if !seen.LacksPayload && !pending {
 		return true, nil

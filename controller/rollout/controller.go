@@ -49,7 +49,7 @@ type Controller struct {
 	// host for a Node.
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Executables chooses the executables of the operator for a version of Kubernetes; nil where nothing copies them.
-	Executables func(kubernetes string) bundle.Digest
+	Executables func(*desired.Hosts) bundle.Digest
 	// Servers returns the version of each API server.
 	Servers func(context.Context) ([]string, error)
 	// Deployment is the object of events about the whole fleet, in the namespace of the operator.

@@ -273,7 +273,7 @@ func (w *lifeWorld) startOperator() {
 		Layers: &layers.Cache{Live: c, Namespace: lifeNamespace}, Log: logr.Discard(), Now: now, Elapsed: w.elapsed, Heartbeats: windowsnode.SilenceByKubelet,
 	}
 	renders := &renderer{
-		read: w.read, nodes: c, decoded: op.decoded, readDesired: told, unjoined: op.joiner.Unjoined, login: login, executables: executables.ChooseMinorVersion, servers: versions,
+		read: w.read, nodes: c, decoded: op.decoded, readDesired: told, unjoined: op.joiner.Unjoined, login: login, executables: executables.ChooseFor, servers: versions,
 		keeper: &keeper{cache: executor.Layers, readDesired: windowsnode.VerifyWith(signs.OpenNewest), log: logr.Discard()}, layers: executor.Layers, now: now, log: logr.Discard(), count: newRenderCounter(),
 	}
 	layersTo := &layers.Publisher{Nodes: &lifeClient{c}, Decoded: op.decoded, Layers: &lifeClient{c}, Live: c, Client: c, Known: records.KnownNodes, Namespace: lifeNamespace, Now: now, Elapsed: w.elapsed}

@@ -86,9 +86,9 @@ type renderer struct {
 	unjoined Unjoined
 	// login knows the key with which the operator logs in; nil where it reaches no hosts.
 	login LoginKey
-	// executables chooses those of the operator for a version of Kubernetes, nil where none are copied. keeper is
+	// executables chooses those of the operator for the cluster, nil where none are copied. keeper is
 	// for nodes that do not have them yet.
-	executables func(kubernetes string) bundle.Digest
+	executables func(*desired.Hosts) bundle.Digest
 	keeper      *keeper
 	// layers are those that nodes have and get.
 	layers *layers.Cache
@@ -160,7 +160,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	result.warnings = warningsOf(hosts.MarkAccepted(findings))
 	var executables bundle.Digest
 	if r.executables != nil {
-		executables = r.executables(hosts.Cluster.Kubernetes())
+		executables = r.executables(hosts)
 	}
 	kept := r.keeper.keepWaitingBundles(ctx, list, nodes, executables)
 	dropProvenance(list, kept)

@@ -1,5 +1,5 @@
 // Package places decides where the images of a node come from: the registries and mirrors that are asked for an image, in which order, or why
-// none is. It means what registries.conf and policy.json mean on Linux nodes (github.com/containers/image, sysregistriesv2 and signature).
+// none is. It decides as registries.conf and policy.json do on Linux nodes (github.com/containers/image, sysregistriesv2 and signature).
 //
 //	mirror sets, Image/cluster --render/mirrors--> Table --file of the bundle--> Table.Decide(Image) --> Decision
 //

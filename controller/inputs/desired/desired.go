@@ -39,6 +39,8 @@ type Source struct {
 	SigningKeys []byte
 	// LoginKey is render.Options.LoginKey.
 	LoginKey string
+	// Image is render.Options.Image.
+	Image string
 	// Key makes the digests of secrets. Without one, as in previews, they are masked.
 	Key bundle.Key
 	// WithoutCredentials renders what does not depend on any (render.Cluster.WithoutCredentials).
@@ -67,6 +69,8 @@ type Hosts struct {
 	Records record.Set
 	// LoginKey is the public key with which the operator logs in to hosts; empty for those who only look.
 	LoginKey string
+	// Image is that of the Source.
+	Image string
 	// WithoutCredentials is that of the Source.
 	WithoutCredentials bool
 	// SigningKeys are those of the bundles, in PEM; empty where none are known.
@@ -101,7 +105,7 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		gathered.Cluster = gathered.Cluster.WithoutCredentials()
 	}
 	fleet, found, err := render.NewFleet(gathered.Cluster,
-		render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys, LoginKey: s.LoginKey})
+		render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys, LoginKey: s.LoginKey, Image: s.Image})
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		records = *s.Gather.Records
 	}
 	h := &Hosts{
-		Records: records, LoginKey: s.LoginKey, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials,
+		Records: records, LoginKey: s.LoginKey, Image: s.Image, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials,
 		Reserved: gathered.Reserved,
 		All:      gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster,
 		accepted: acceptedOf(s, gathered.Cluster), fleet: fleet,

@@ -236,7 +236,7 @@ func TestNext(t *testing.T) {
 		{"no canaries", func(p *Policy) { p.Canaries = 0 }, []Node{node("a", wants(none)), node("b", wants(none))}, []string{"a publish 2 none", "b publish 2 none"}, ""},
 		{"executables are on their way", nil, []Node{node("a", wants(restart), with(func(n *Node) { n.PayloadPending = true })), open}, nil, "executables are being copied"},
 		{"a joining node is permitted everything and is no canary", nil, []Node{node("a", wants(""), with(func(n *Node) { n.Unschedulable, n.Joining, n.Ready = true, true, false }))}, []string{"a publish 2 reboot"}, ""},
-		{"no bundle is rendered", nil, []Node{node("a", with(func(n *Node) { n.Wanted = "" }))}, nil, "no bundle for this node"},
+		{"no bundle is rendered", nil, []Node{node("a", with(func(n *Node) { n.Wanted = "" }))}, nil, "no new bundle is rendered"},
 		{"annotations of a newer operator", nil, []Node{node("a", wants(none), with(func(n *Node) { n.Foreign = "its rollout annotation has schema 2" })), open}, nil, "schema 2"},
 	} {
 		p := policy()

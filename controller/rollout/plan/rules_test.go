@@ -181,7 +181,7 @@ func TestBlockerRules(t *testing.T) {
 	}
 	rollback := []edit{wants(restart), given(restart, 1), reporting(rolledBack, "")}
 	checkRules(t, blockerRules(), subject, message, []ruleCase{
-		{rule: "a node without a bundle does not start", nodes: one(paused, func(n *Node) { n.Wanted = "" }), want: "NoBundle: no bundle for this node"},
+		{rule: "a node without a bundle does not start", nodes: one(paused, func(n *Node) { n.Wanted = "" }), want: "NoBundle: no new bundle is rendered"},
 		{rule: "a node that failed does not start again", nodes: one(rollback...), want: "Failed: rolled back: no luck"},
 		{rule: "a node that is leaving does not start", nodes: one(leavingSoon, paused), want: "Leaving: its Machine is being deleted"},
 		{rule: "a paused node does not start", nodes: one(paused), want: "Paused: the node is paused"},

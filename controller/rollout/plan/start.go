@@ -14,7 +14,7 @@ func blockerRules() []blockerRule {
 	return []blockerRule{
 		{"a node without a bundle does not start",
 			func(d decision) bool { return d.Wanted == "" },
-			blocker{ReasonUnknown, always("no bundle for this node")}},
+			blocker{ReasonUnknown, always("no new bundle is rendered")}},
 		{"a node that failed does not start again",
 			func(d decision) bool { return d.failed != "" },
 			blocker{ReasonFailed, func(d decision) string { return d.failed }}},

@@ -32,7 +32,7 @@ type packageGroup struct {
 func packageGroups() []packageGroup {
 	return []packageGroup{
 		{"Cluster objects to inputs", []string{"controller/gather/objects", "controller/gather", "controller/gather/...", "controller/inputs/desired", "render/yamltext"}, false},
-		{"Inputs to a bundle", []string{"render", "render/mirrors", "render/kubelets", "render/...", "templates", "payload", "payload/store", "payload/fetch", "layout"}, false},
+		{"Inputs to a bundle", []string{"render", "render/mirrors", "render/kubelets", "render/...", "templates", "payload", "payload/store", "payload/sources", "payload/fetch", "layout"}, false},
 		{"The bundle", []string{"bundle", "bundle/archive", "bundle/published", "bundle/nodestate", "bundle/reason"}, false},
 		{"Previews and reports", []string{"render/preview", "render/review", "report/...", "controller/fleet"}, false},
 		{"Rollout", []string{

@@ -32,7 +32,7 @@ Generated from ` + "`bundle/reason`" + ` (` + "`make generate`" + `). ` + "`wmco
 * **warning**: the inputs are applied, but not exactly as written.
 * **info**: nothing is wrong.
 
-The others are reasons of hosts, nodes and conditions in the [status](status.md), and of Events.
+The others are reasons of hosts, nodes and conditions in the [status](status.md), and of Events. Settings are those of the ConfigMap windows-machine-config ([settings.md](settings.md)).
 `)
 	for _, area := range areas {
 		fmt.Fprintf(&out, "\n## %s\n", area.Title)

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"wmco/applier/agent/executables"
 	"wmco/applier/agent/images"
 	"wmco/bundle"
 	"wmco/controller/fleet"
@@ -103,6 +104,8 @@ type world struct {
 	guard time.Duration
 	// images is the container runtime of machines that are started from now on; nil is none.
 	images images.Runtime
+	// registry returns what the node agents of machines that are started from now on fetch executables with; nil is none.
+	registry func() executables.Registry
 	// machines are those that were started, by their names.
 	machines map[string]*joinedMachine
 }
@@ -267,7 +270,11 @@ func (w *world) machineWith(name, address string, o sshd.Options) *joinedMachine
 	}
 	times := simnode.FastTimes()
 	times.Guard = w.guard
-	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: times, Log: machineLog(), Images: w.images})
+	options := simnode.Options{Facts: facts, Times: times, Log: machineLog(), Images: w.images}
+	if w.registry != nil {
+		options.Registry = w.registry()
+	}
+	m, s, err := simnode.WithSSH(programs.Programs, folder, o, options)
 	must(w.t, err)
 	w.t.Cleanup(func() {
 		must(w.t, m.Close())

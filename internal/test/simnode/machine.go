@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/agent/executables"
 	"wmco/applier/agent/images"
 	"wmco/applier/plan"
 	"wmco/bundle"
@@ -42,6 +43,8 @@ type Options struct {
 	Serves bool
 	// Images is its container runtime, as far as the node agent has it pull images; nil where there is none.
 	Images images.Runtime
+	// Registry is what the node agent fetches executables with; nil is an agent that fetches none.
+	Registry executables.Registry
 }
 
 // Times are how long things take; those of a real machine where they are zero.

@@ -65,7 +65,7 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 	e := m.newEngine("run")
 	e.Self = bundle.AgentService
-	keeper := agent.Agent{Engine: e, Log: log, Options: options, Images: m.options.Images}
+	keeper := agent.Agent{Engine: e, Log: log, Options: options, Images: m.options.Images, Registry: m.options.Registry}
 	if f.Kubeconfig != "" {
 		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock})
 	}
