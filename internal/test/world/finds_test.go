@@ -76,6 +76,27 @@ func TestABootOfTheMomentInWhichItIsPermitted(t *testing.T) {
 	}
 }
 
+// TestABootThatIsPermittedAgain breaks a rule where the permission has been taken back, not where others have replaced it.
+func TestABootThatIsPermittedAgain(t *testing.T) {
+	boot, forged := bundle.Of([]byte("now")), bundle.Of([]byte("forged"))
+	for name, tt := range map[string]struct {
+		was, last bundle.Digest
+		want      string
+	}{
+		"it is there":             {boot, boot, ""},
+		"others have replaced it": {forged, boot, ""},
+		"it was taken back":       {"", "", "it was permitted before"},
+		"both":                    {forged, "", "it was permitted before"},
+	} {
+		c := change{last: &told{desired: published.Desired{Boot: tt.last}, boots: map[bundle.Digest]bool{boot: true}}}
+		c.before.Annotations = map[string]string{published.RebootAnnotation: "now"}
+		c.was.Boot, c.is.Boot = tt.was, boot
+		if got := c.bootsWrongly(); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // TestPodsThatStay keep a node from its permission, unless they were told to end and no kubelet ends them.
 func TestPodsThatStay(t *testing.T) {
 	now := metav1.NewTime(time.Now())

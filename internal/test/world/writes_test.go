@@ -350,7 +350,7 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	}
 	if is.Boot != "" {
 		c.last.boots[is.Boot] = true
-		if is.Boot != c.was.Boot && !c.isForPerson() {
+		if is.Boot != c.last.desired.Boot && !c.isForPerson() {
 			c.last.forWindows = time.Now()
 		}
 	}
@@ -400,11 +400,11 @@ func (c change) isNotDrained(pods []corev1.Pod) string {
 	return ""
 }
 
-// bootsWrongly returns what is wrong about a boot that is permitted.
+// bootsWrongly returns what is wrong about a boot that is permitted. One that is permitted already goes on, whatever others have written since.
 func (c change) bootsWrongly() string {
 	open := c.was.MaxImpact.Rank() >= bundle.ImpactRestart.Rank() && c.report.Desired != c.was.Bundle && time.Since(c.last.at) < answersWithin
 	switch {
-	case c.is.Boot == "" || c.is.Boot == c.was.Boot:
+	case c.is.Boot == "" || c.is.Boot == c.last.desired.Boot:
 	case !c.isForPerson() && c.is.Boot != c.next.WindowsBoot.Request:
 		return "neither a person nor Windows asks for it"
 	case c.last.boots[c.is.Boot]:
