@@ -54,6 +54,8 @@ type Turn struct {
 	Bundle bundle.Digest `json:"bundle"`
 	// Impact is the highest that was permitted.
 	Impact bundle.Impact `json:"impact"`
+	// Boot is what the operator signed for a boot on request; empty where the turn has none.
+	Boot bundle.Digest `json:"boot,omitempty"`
 	// Canary is true for a node that went before the others.
 	Canary bool `json:"canary,omitempty"`
 	// Begun is when the node was taken, or the bundle published; Permitted is when this impact was permitted.

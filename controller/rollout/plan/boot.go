@@ -81,6 +81,7 @@ func (d decision) permitBoot() {
 			s.WindowsBoot.Request = request
 		}
 	}
+	s.Turn.Boot = request
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s,
 		Why: "the node is drained"})
 }

@@ -34,9 +34,12 @@ func bootPermitted(minutes int) edit {
 	return func(n *Node) {
 		emptied(n)
 		n.Boot.Permitted, n.Permitted = n.Boot.Asked, reboot
-		n.State.Turn = Turn{Bundle: n.Published, Impact: reboot, Begun: ago(minutes), Permitted: ago(minutes)}
+		n.State.Turn = Turn{Bundle: n.Published, Impact: reboot, Boot: n.Boot.Asked, Begun: ago(minutes), Permitted: ago(minutes)}
 	}
 }
+
+// replaced is a node whose annotation is not the one that the operator wrote.
+func replaced(n *Node) { n.Published, n.Permitted, n.Boot.Permitted = "", "", "" }
 
 func TestBootRules(t *testing.T) {
 	undrained := func(n *Node) { n.Drained = false }
@@ -133,7 +136,7 @@ func TestTheTurnOfABoot(t *testing.T) {
 	if len(permit) != 1 || permit[0].Boot != asked || permit[0].Permit != reboot {
 		t.Fatalf("%+v", permit)
 	}
-	want := Turn{Bundle: digest(1, "a"), Impact: reboot, Canary: true, Begun: ago(5), Permitted: noon(), Confirmed: ago(890)}
+	want := Turn{Bundle: digest(1, "a"), Impact: reboot, Boot: asked, Canary: true, Begun: ago(5), Permitted: noon(), Confirmed: ago(890)}
 	if diff := cmp.Diff(want, permit[0].State.Turn); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -182,6 +185,50 @@ func TestABootThatWasErasedIsAskedForAsAnyOther(t *testing.T) {
 		erased, other := steps(append(one(asksBoot, done, c.edit, erase), c.others...)), steps(append(one(asksBoot, done, c.edit, another), c.others...))
 		if erased != other {
 			t.Errorf("%s: %q after it was erased, %q for another value", name, erased, other)
+		}
+	}
+}
+
+// TestAPermissionThatOthersReplace counts as long as its turn may take, since the host may be booting: the node is not released, and the same is signed again.
+func TestAPermissionThatOthersReplace(t *testing.T) {
+	refused := func(n *Node) { n.Report.State, n.Report.Desired = failing, "" } // as ObserveNode reads it
+	another := func(n *Node) { n.Wanted, n.Cost = digest(3, "a"), reboot }
+	early := func(n *Node) { n.State.Turn.Begun = ago(6) }
+	for name, tt := range map[string]struct {
+		nodes  []Node
+		policy func(*Policy)
+		want   string
+	}{
+		"a boot":                               {nodes: one(bootPermitted(5), replaced), want: "permit 1 reboot"},
+		"its host is booting":                  {nodes: one(bootPermitted(5), replaced, refused, notReady), want: "permit 1 reboot"},
+		"the node is paused":                   {nodes: one(bootPermitted(5), replaced, paused), want: "permit 1 reboot"},
+		"pods have come":                       {nodes: one(bootPermitted(5), replaced, with(func(n *Node) { n.Drained = false })), want: "drain"},
+		"a person has uncordoned it":           {nodes: one(bootPermitted(5), replaced, with(func(n *Node) { n.Unschedulable = false })), want: "drain cordon on"},
+		"a change":                             {nodes: proven(drained, given(reboot, 5), replaced, refused), want: "permit 2 reboot"},
+		"a change whose host is booting":       {nodes: proven(drained, given(reboot, 5), replaced, refused, notReady), want: "permit 2 reboot"},
+		"the change is applied":                {nodes: proven(drained, given(drain, 5), reporting(applied, ""), replaced), want: "release 2 restart cordon off scale-down off"},
+		"another change is wanted":             {nodes: proven(drained, given(reboot, 5), replaced, refused, another), want: "publish 3 reboot"},
+		"another change is wanted, and paused": {nodes: proven(drained, given(reboot, 5), replaced, refused, another), policy: func(p *Policy) { p.Paused = true }, want: "Applying"},
+		"a boot before a change that waits":    {nodes: proven(bootPermitted(5), wants(reboot), replaced), policy: func(p *Policy) { p.Paused = true }, want: "Applying"},
+		"the turn takes too long":              {nodes: one(bootPermitted(5), replaced), policy: func(p *Policy) { p.Timeout = 5 * time.Minute }, want: "release cordon off scale-down off"},
+		"it was permitted in an earlier turn":  {nodes: one(bootPermitted(5), replaced, early), want: "release cordon off scale-down off"},
+		"the slot is not confirmed":            {nodes: one(bootPermitted(5), replaced, with(func(n *Node) { n.State.Slot.Held = false })), want: "withdraw cordon off scale-down off"},
+		"it joins again":                       {nodes: one(bootPermitted(5), replaced, joining), want: "publish 1 reboot"},
+	} {
+		d := decide(ruleCase{nodes: tt.nodes, policy: tt.policy})
+		d.applyFirst(nodeRules())
+		got, before := "", tt.nodes[0].State
+		if steps := d.fleet.plan.Steps; len(steps) > 0 {
+			s := steps[0]
+			got = s.text()[len("a "):]
+			if s.Action == ActionPermit && (s.Boot != before.Turn.Boot || !cmp.Equal(s.State.Turn, before.Turn) || s.State.Slot != before.Slot) {
+				t.Errorf("%s: something else is permitted: %+v", name, s)
+			}
+		} else if nodes := d.fleet.plan.Nodes; len(nodes) > 0 {
+			got = string(nodes[0].Reason)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }

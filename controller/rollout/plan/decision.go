@@ -20,7 +20,7 @@ func (d decision) isBooting() bool {
 // mayBoot reports whether a boot that is asked for may begin.
 func (d decision) mayBoot() bool {
 	switch {
-	case d.Paused, d.Leaving != "", d.Published == "":
+	case d.Paused, d.Leaving != "", d.Published == "", d.replaced:
 		return false
 	case d.agentMayBeAtWork():
 		return false

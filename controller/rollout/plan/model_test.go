@@ -312,7 +312,7 @@ func (w *world) make(m *machine, s Step) {
 
 // agent lets the agent of a host act.
 func (w *world) agent(m *machine) {
-	if m.off || m.dumb || m.api.Published == "" {
+	if m.off || m.dumb {
 		return
 	}
 	if m.busy != "" {
@@ -326,7 +326,7 @@ func (w *world) agent(m *machine) {
 		w.report(m, m.api.Report)
 		return
 	}
-	if m.api.Paused && !m.api.PublishedUrgent && !m.api.Joining {
+	if m.api.Published == "" || m.api.Paused && !m.api.PublishedUrgent && !m.api.Joining {
 		return
 	}
 	if m.followed == m.api.Published && m.permitted == m.api.Permitted && m.hurried == m.api.PublishedUrgent && m.api.Report.State != published.StateFailed {
@@ -334,6 +334,11 @@ func (w *world) agent(m *machine) {
 		return
 	}
 	w.follow(m)
+}
+
+// isDisrupted reports whether the agent does what the node was drained for.
+func (m *machine) isDisrupted() bool {
+	return m.atHand || m.busy == bundle.ImpactDrain || m.busy == bundle.ImpactReboot
 }
 
 // bootAtHand boots the host where that is asked for and permitted, once.

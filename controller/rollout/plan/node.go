@@ -69,6 +69,10 @@ func (n *Node) readAnnotations(node windowsnode.Node, desired published.Desired,
 	if err != nil && !errors.As(err, &newer) && !n.State.Slot.IsZero() && !n.Report.Has(published.FeatureSigned) {
 		desired, err = node.Desired, node.DesiredError
 	}
+	refused, text := n.Report.Refused, node.Annotations[published.DesiredAnnotation]
+	if refused != "" && (err != nil || refused != bundle.Of([]byte(text))) {
+		n.Report.Desired = "" // it is about what others have written
+	}
 	if err == nil {
 		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = desired.Bundle, desired.MaxImpact,
 			desired.Urgent, desired.Boot

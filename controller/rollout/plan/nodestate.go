@@ -13,6 +13,9 @@ import (
 type nodeState struct {
 	Node
 	policy *Policy
+	// replaced is true if others have replaced the annotation that permits what the turn needs: what the operator has
+	// noted of the turn counts instead.
+	replaced bool
 	// turn is about the published bundle; zero if the operator did not note it.
 	turn Turn
 	// need is the impact of the node's way to Wanted.
@@ -42,7 +45,10 @@ func evaluateNode(n Node, p *Policy) nodeState {
 // evaluateNode is the same in place: a thousand nodes are not copied.
 func (m *nodeState) evaluateNode(n *Node, p *Policy) {
 	m.Node, m.policy = *n, p
-	if n.State.Turn.Bundle == n.Published {
+	if m.replaced = m.lostPermission(); m.replaced {
+		m.Published, m.Permitted, m.Boot.Permitted = n.State.Turn.Bundle, n.State.Turn.Impact, n.State.Turn.Boot
+	}
+	if n.State.Turn.Bundle == m.Published {
 		m.turn = n.State.Turn
 	}
 	m.answered = m.Published != "" && m.Report.State != "" && m.Report.Desired == m.Published
@@ -54,6 +60,14 @@ func (m *nodeState) evaluateNode(n *Node, p *Policy) {
 	m.reachable = !m.Silent && (m.Ready || m.answered && m.publishesWanted())
 	m.timedOut = !m.turn.Permitted.IsZero() && n.Seen.Permitted >= p.Timeout
 	m.failed = m.failureMessage()
+}
+
+// lostPermission reports whether a drained node was permitted something that is no longer on it: its agent may be at work
+// all the same. Others cannot keep a slot so for longer than a turn may take.
+func (m *nodeState) lostPermission() bool {
+	t, slot := m.State.Turn, m.State.Slot
+	inSlot := slot.Held && t.Begun.Equal(slot.Taken) && t.Impact.Rank() >= bundle.ImpactDrain.Rank()
+	return m.Published == "" && inSlot && m.Seen.Permitted < m.policy.Timeout && !m.Joining
 }
 
 // neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken

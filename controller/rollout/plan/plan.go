@@ -71,6 +71,9 @@ func nodeRules() []nodeRule {
 					d.turn.Retry != retryDigest(d.Retry)
 			},
 			decision.restartTurn},
+		{"a permission that others replaced is signed again",
+			func(d decision) bool { return d.replaced && d.usesDisruption() && d.publishesWanted() },
+			decision.restorePermission},
 		{"a boot that a person or Windows asks for has a slot of its own",
 			decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
 		{"a node that has a slot, or something left of one, continues its update",

@@ -78,7 +78,7 @@ func FuzzFleets(f *testing.F) {
 func (w *world) event() {
 	m := w.machines[w.r.IntN(len(w.machines))]
 	n := &m.api
-	switch e := w.r.IntN(107); {
+	switch e := w.r.IntN(109); {
 	case e < 30:
 		w.agent(m)
 	case e < 52:
@@ -142,6 +142,11 @@ func (w *world) event() {
 		m.resource++
 	case e < 107 && e >= 105:
 		m.locked = !m.locked
+	case e >= 107: // others replace the annotation
+		w.excuse(m)
+		replaced(n)
+		n.PublishedUrgent = false
+		m.resource++
 	case e < 105 && n.Report.Facts != nil: // Windows waits for a boot, or no longer
 		n.Boot.Windows = [...]string{"", "Updates", "Components,Updates"}[w.r.IntN(3)]
 		m.resource++
@@ -296,6 +301,8 @@ func (w *world) checkStep(o *operator, m *machine, s Step) {
 		w.fatalf("%s is drained without a held claim", n.Name)
 	case drastic && !n.Joining && (!n.State.Slot.Held || !n.Unschedulable || m.pods > 0 && !m.meddled):
 		w.fatalf("%s: %s permits %s", n.Name, s.Action, s.Permit)
+	case s.Cordon == SwitchOff && m.isDisrupted() && o.view[slices.IndexFunc(o.view, func(v Node) bool { return v.Name == n.Name })].Seen.Permitted < w.policy.Timeout:
+		w.fatalf("%s is released while its agent is at work", n.Name)
 	case s.Cordon == SwitchOff && m.adminCordon:
 		w.fatalf("%s is uncordoned, and an administrator cordoned it", n.Name)
 	}
@@ -376,7 +383,7 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 		switch {
 		case seen[s.Node]:
 			w.fatalf("two steps for %s", s.Node)
-		case begins && (n.Leaving != "" || n.Paused || f.Policy.Paused && !asks) && !n.Joining:
+		case begins && n.Published != "" && (n.Leaving != "" || n.Paused || f.Policy.Paused && !asks) && !n.Joining:
 			w.fatalf("%s begins with %s: leaving %q, paused %t, fleet %t", s.Node, s.Action, n.Leaving, n.Paused, f.Policy.Paused)
 		case s.Action == ActionPublish && !s.Urgent && (n.Paused || f.Policy.Paused) && !n.Joining:
 			w.fatalf("%s gets a change that is not urgent: paused %t, fleet %t", s.Node, n.Paused, f.Policy.Paused)

@@ -90,6 +90,7 @@ func TestNodeRules(t *testing.T) {
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining, wants(none), claim(1, true)), want: "publish 2 reboot"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining), want: "Joining"},
 		{rule: "a requested retry gives a failed update its time again", nodes: one(wants(restart), given(restart, 9), reporting(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},
+		{rule: "a permission that others replaced is signed again", nodes: one(bootPermitted(5), replaced), want: "permit 1 reboot"},
 		{rule: "a boot that a person or Windows asks for has a slot of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
 		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
 		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(cordoned), want: "release cordon off"},

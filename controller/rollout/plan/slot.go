@@ -192,6 +192,16 @@ func (d decision) drainNode() {
 	d.addStep(step)
 }
 
+// restorePermission permits again what was permitted in the turn, which goes on. Pods may have come in that time.
+func (d decision) restorePermission() {
+	if !d.Drained || !d.Unschedulable {
+		d.drainNode()
+		return
+	}
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: d.Permitted, Boot: d.Boot.Permitted, State: d.State,
+		Why: "the annotation is not the one that the operator wrote"})
+}
+
 // releaseSlot releases the slot of a node.
 func (d decision) releaseSlot(why string) { d.releaseSlotWith(d.State, why) }
 

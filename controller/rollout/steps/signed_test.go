@@ -183,6 +183,60 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	}
 }
 
+// TestAPermissionThatOthersReplaceIsSignedAgain: the host of a drained node may be booting by it, whatever its agent refuses since.
+func TestAPermissionThatOthersReplaceIsSignedAgain(t *testing.T) {
+	e, has, earlier := executorOf(t)
+	id, boot, taken := published.NodeID{Name: "win-1"}, bundle.Of([]byte("now")), time.Now().UTC().Truncate(time.Second)
+	permitted := has.DesiredAnnotation(namespace, bundle.ImpactReboot)
+	permitted.Boot = boot
+	signed, err := e.Notary.SignDesired(id, permitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	permitted.Boot = bundle.Of([]byte("forged"))
+	forged, err := permitted.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := plan.State{
+		Turn: plan.Turn{Bundle: has.Bundle, Impact: bundle.ImpactReboot, Boot: boot, Begun: taken, Permitted: taken},
+		Slot: plan.Slot{Taken: taken, Held: true},
+	}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func(text string, sent published.Report) ([]plan.Step, corev1.Node) {
+		t.Helper()
+		sent.Features = published.Features()
+		node := nodeThatSays(t, text, sent)
+		node.Annotations[published.RolloutAnnotation], node.Annotations[published.CordonAnnotation] = state, published.CordonedForRollout
+		node.Spec.Unschedulable = true
+		_, v := e.seen(t, node, has, nil)
+		v.Policy.Timeout, v.Nodes[0].Drained = time.Hour, true
+		return plan.NextSteps(v.Fleet).Steps, node
+	}
+	if steps, _ := next(signed, reportOf(has)); len(steps) > 0 {
+		t.Fatalf("its annotation is there: %+v", steps)
+	}
+	for name, text := range map[string]string{"forged": forged, "removed": "", "an earlier one": earlier.Annotations[published.DesiredAnnotation]} {
+		refused := published.Report{State: published.StateFailed, Desired: has.Bundle, Applied: has.Bundle, Refused: bundle.Of([]byte(text))}
+		for _, sent := range []published.Report{reportOf(has), refused} {
+			steps, node := next(text, sent)
+			if len(steps) != 1 {
+				t.Errorf("%s: %+v", name, steps)
+				continue
+			}
+			if err := steps[0].EditNode(&node, e.sourceOfStep(nodeStep{Step: steps[0], node: windowsnode.Decode(node), wanted: &has})); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			d, err := e.Notary.OpenDesired(id, node.Annotations[published.DesiredAnnotation])
+			if err != nil || d.Boot != boot || d.MaxImpact != bundle.ImpactReboot || !node.Spec.Unschedulable {
+				t.Errorf("%s: it is told %+v (%v), cordoned %t", name, d, err, node.Spec.Unschedulable)
+			}
+		}
+	}
+}
+
 // TestNothingUrgentIsMadeOfWhatANodeSays: an urgent layer is signed together with the rest of the node's bundle. So the operator must have told
 // the node of that.
 func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {

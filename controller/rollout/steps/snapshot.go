@@ -78,14 +78,14 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Rendered, c *comparison) (plan.Node,
 	layers.Wanted, error) {
 	on, err := e.Notary.OpenDesired(node.ID(), node.Annotations[published.DesiredAnnotation])
-	n := plan.ObserveNode(node, on, err)
 	if err != nil {
 		on = published.Desired{}
 	}
 	m := e.memory.ofNode(node.Name)
-	if !m.noteSigned(node, on, n.Report) { // an earlier signed annotation was put back: it is written again
-		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = "", "", false, ""
+	if !m.noteSigned(node, on, node.Report) { // it is written again
+		on, err = published.Desired{}, errOutdated
 	}
+	n := plan.ObserveNode(node, on, err)
 	n.Group.Platform = r.Platform
 	w, ok := r.Wanted[node.Name]
 	if !ok {

@@ -350,7 +350,7 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	}
 	if is.Boot != "" {
 		c.last.boots[is.Boot] = true
-		if is.Boot != c.was.Boot && !c.isForPerson() {
+		if is.Boot != c.last.desired.Boot && !c.isForPerson() {
 			c.last.forWindows = time.Now()
 		}
 	}
@@ -383,7 +383,7 @@ func (c change) beginsOutside(outside bool) string {
 	return ""
 }
 
-// isNotDrained returns why the node is not drained for what it may do.
+// isNotDrained returns why the node is not drained for what it may do. Where the kubelet does not work, pods that were told to end cannot do so.
 func (c change) isNotDrained(pods []corev1.Pod) string {
 	if !c.begins || c.is.MaxImpact.Rank() < bundle.ImpactDrain.Rank() {
 		return ""
@@ -392,18 +392,19 @@ func (c change) isNotDrained(pods []corev1.Pod) string {
 		return "it is not cordoned, or not its turn"
 	}
 	for _, p := range pods {
-		if p.Spec.NodeName == c.before.Name && time.Since(p.CreationTimestamp.Time) > time.Minute {
+		mayStay := p.DeletionTimestamp != nil && !observer.IsReady(c.before)
+		if p.Spec.NodeName == c.before.Name && !mayStay && time.Since(p.CreationTimestamp.Time) > time.Minute {
 			return "pod " + p.Name + " runs on it"
 		}
 	}
 	return ""
 }
 
-// bootsWrongly returns what is wrong about a boot that is permitted.
+// bootsWrongly returns what is wrong about a boot that is permitted. One that is permitted already goes on, whatever others have written since.
 func (c change) bootsWrongly() string {
 	open := c.was.MaxImpact.Rank() >= bundle.ImpactRestart.Rank() && c.report.Desired != c.was.Bundle && time.Since(c.last.at) < answersWithin
 	switch {
-	case c.is.Boot == "" || c.is.Boot == c.was.Boot:
+	case c.is.Boot == "" || c.is.Boot == c.last.desired.Boot:
 	case !c.isForPerson() && c.is.Boot != c.next.WindowsBoot.Request:
 		return "neither a person nor Windows asks for it"
 	case c.last.boots[c.is.Boot]:
@@ -522,8 +523,10 @@ func (w *world) judgeLayers(node string, d published.Desired) {
 	}
 }
 
-// judgeBoot is called when the node agent boots a host. It may be at work with a bundle that another one has followed since.
+// judgeBoot is called when the node agent boots a host. It may be at work with a bundle that another one has followed since. What an operator has
+// written in the same moment is known a moment later: agents may be faster than the judge of the write.
 func (w *world) judgeBoot(name string) {
+	pause(w.ctx, time.Millisecond)
 	n, ok := w.observer.Snapshot()[name]
 	var now corev1.Node
 	if w.Get(w.ctx, client.ObjectKey{Name: name}, &now) == nil {
