@@ -75,7 +75,7 @@ func (e *Engine) stageRecord(ctx context.Context, record records.BundleRecord, s
 	return r.endRun(record.Manifest.Digest, err)
 }
 
-// stageContents notes what is kept. What the applied bundle has is in its place, and need not come again.
+// stageContents lists the contents to keep. What the applied bundle has is in its place, and need not come again.
 func (r *run) stageContents(ctx context.Context, record records.BundleRecord, lacks func(bundle.Digest) bool) error {
 	wanted, has := record.Manifest.PayloadDigests(), r.records.Ledger.Bundle.Manifest.PayloadDigests()
 	s := records.Staged{Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record.Manifest.Digest}

@@ -236,7 +236,7 @@ func clusterFileRows() []Row {
 		joined(portable(file(rowPinnedImages, bundle.PinnedImagesFile, bundle.ImpactNone, "images that the node agent has containerd pull and pin; only where a PinnedImageSet is for Windows nodes", FromPinnedImages))),
 		joined(portable(secret(file(rowPinnedCredentials, bundle.PinnedCredentialsFile, bundle.ImpactNone, "credentials of the pull secret with which these images are pulled from their registries; only where one needs them", FromPinnedImages, FromPullSecret)))),
 		// The node agent reads it when the operator permits it to fetch.
-		joined(portable(secret(file(rowExecutables, sources.File, bundle.ImpactNone, "executables of the operator's version, and where the node agent fetches them; only where the operator's image is known", FromOperator, FromMirrors, FromImage, FromPullSecret, FromSettings)))),
+		joined(portable(secret(file(rowExecutables, sources.File, bundle.ImpactNone, "executables, and where the node agent fetches them; only if the operator knows its image", FromOperator, FromMirrors, FromImage, FromPullSecret, FromSettings)))),
 		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
 	}
 }

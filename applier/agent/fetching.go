@@ -92,7 +92,7 @@ func (a *Agent) isLacking(d bundle.Digest) bool {
 	return slices.Contains(a.lacking, d)
 }
 
-// followFetch tells the fetcher what is permitted, and follows a bundle again that lacked what has been fetched.
+// followFetch passes the permission to the fetcher, and follows a bundle again that lacked what has been fetched.
 func (a *Agent) followFetch() {
 	node, known := a.latestNode()
 	if a.fetcher == nil || !known {

@@ -12,6 +12,6 @@ func executableReasons() []Entry {
 	return []Entry{
 		{PayloadInvalid, isError, "The folder of `--payload` is not as the build wrote it: a file is missing, changed or unknown, or it belongs to another `wmco` version.", "Build it again: `make payload`."},
 		{PayloadIncomplete, isError, "The payload lacks an executable that nodes on this platform need.", "Build the missing executable: `make payload PAYLOAD=NAME`, with the name in the message."},
-		{ExecutablesNotPullable, isWarning, "Image/cluster or the mirror sets forbid the operator's image everywhere, so nodes cannot fetch executables from it.", "Allow or mirror the image, or set `executables.from: SSH` in windows-machine-config."},
+		{ExecutablesNotPullable, isWarning, "Image/cluster or a mirror set forbids the operator's image, so nodes cannot fetch executables.", "Allow or mirror the image, or set `executables.from: SSH` in windows-machine-config."},
 	}
 }

@@ -148,7 +148,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verifyLayer discards what is not the layer, so that it is fetched again.
+// verifyLayer discards other bytes than those of the layer, so that it is fetched again.
 func verifyLayer(l descriptor, have partial) error {
 	in, err := have.open()
 	if err != nil {

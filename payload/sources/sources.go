@@ -1,5 +1,4 @@
-// Package sources is the list of the executables of a host, with the places where its node agent fetches them. It is in
-// the bundle of every node whose operator knows its own image.
+// Package sources is the list of the executables of a host, and where its node agent fetches them.
 package sources
 
 import (

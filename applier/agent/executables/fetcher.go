@@ -1,6 +1,5 @@
-// Package executables fetches the executables that the bundle of a host lists from the operator's image, ahead of the
-// bundle that needs them. It works beside the node agent. What it fetches is kept among the contents of the host, and
-// changes nothing that runs.
+// Package executables fetches the executables that the bundle of a host lists, ahead of the bundle that needs them. It
+// works beside the node agent, and changes nothing that runs.
 package executables
 
 import (
