@@ -105,8 +105,13 @@ var programRules = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
+		pkg:     "payload/sources",
+		imports: []string{"payload", "bundle", "bundle/archive", "gateway/places"},
+		never:   join(cluster, remote),
+	},
+	{
 		pkg:     "payload/fetch",
-		imports: []string{"payload/store", "bundle", "gateway/places", "gateway/registry"},
+		imports: []string{"payload/store", "payload/sources", "bundle", "gateway/places", "gateway/registry"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -120,7 +125,7 @@ var programRules = []rule{
 	{
 		pkg: "render",
 		imports: []string{
-			"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "templates", "gateway/places",
+			"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "payload/sources", "templates", "gateway/places",
 		},
 		never: join(cluster, remote),
 	},
@@ -240,6 +245,7 @@ var programRules = []rule{
 		pkg: "applier/agent",
 		imports: []string{
 			"applier", "applier/plan", "applier/protocol", "bundle", "bundle/archive", "bundle/published", "gateway/places",
+			"payload/sources",
 		},
 		never: join(rendering, remote, []string{"applier/winhost/...", "internal/hostsim/..."}),
 	},
@@ -252,6 +258,7 @@ var programRules = []rule{
 			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
 			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
 			"internal/cli", "applier/ownfile", "layout", "gateway", "gateway/places", "gateway/registry", "gateway/signatures", "payload",
+			"payload/fetch",
 		},
 		never: join(rendering, remote),
 	},
