@@ -308,6 +308,7 @@ func (a *Agent) repairDrift(ctx context.Context) error {
 		}
 		a.unrepaired = err.Error()
 		a.follower.noteRepair(a.planned, err, begun)
+		a.follower.followAfterRepair(err, begun)
 	default:
 		a.unrepaired = ""
 		a.follower.noteRepair(a.planned, nil, begun)

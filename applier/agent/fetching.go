@@ -100,8 +100,11 @@ func (a *Agent) followFetch() {
 	}
 	a.fetcher.Permit(node.Fetch)
 	f := &a.follower
-	if p := a.fetcher.Progress(); p.Done && f.report.State == published.StatePayloadMissing && f.fetched != p.Payload {
-		f.fetched, f.retryAt = p.Payload, a.sinceBoot()
+	if ended := a.fetcher.CountEnded(); ended != f.fetches {
+		f.fetches = ended
+		if f.report.State == published.StatePayloadMissing {
+			f.retryAt = a.sinceBoot()
+		}
 	}
 }
 

@@ -127,10 +127,8 @@ func TestABundleThatLacksItsExecutablesIsAppliedWhenTheyCame(t *testing.T) {
 	if err := w.host.Remove(t.Context(), kubelet); err != nil {
 		t.Fatal(err)
 	}
-	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 7\n")
-	w.publish(bundle.ImpactRestart)
-	if got := w.turn(); got.State != published.StatePayloadMissing {
-		t.Fatalf("without its kubelet: %+v", got)
+	if got := w.turnAfter(w.Options.Interval); got.State != published.StatePayloadMissing {
+		t.Fatalf("after a repair without its kubelet: %+v", got)
 	}
 	if got := w.fetch(l.Payload); got.State != published.StateApplied || w.file(kubelet) != "another kubelet" || len(r.fetched) != 2 {
 		t.Errorf("%+v, fetched %q", got, r.fetched)

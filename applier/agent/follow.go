@@ -162,11 +162,14 @@ func (a *Agent) fetchBundle(ctx context.Context) (bundle.Bundle, error) {
 	}
 	a.follower.report.Pulled = pulled
 	b := bundle.Bundle{Cluster: layers[0], Node: layers[1]}
-	a.noteExecutables(b)
 	if err := a.checkName(b.Node.NodeName); err != nil {
 		return bundle.Bundle{}, err
 	}
-	return b, b.Check()
+	if err := b.Check(); err != nil {
+		return bundle.Bundle{}, err
+	}
+	a.noteExecutables(b)
+	return b, nil
 }
 
 // observeHost compares the host with the bundle.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"time"
 
 	"wmco/applier"
@@ -42,8 +43,8 @@ type follower struct {
 	size   int64
 	room   *roomError
 	saidAt time.Duration
-	// fetched is the payload after whose fetch the bundle was followed again.
-	fetched bundle.Digest
+	// fetches is how many had ended when the bundle was followed last because of one.
+	fetches int
 	// permitted is when the agent first had the published state, since the boot; it is negative for an earlier boot.
 	permitted time.Duration
 }
@@ -130,6 +131,15 @@ func (f *follower) noteRepair(impact bundle.Impact, err error, now time.Duration
 	case applier.CheckImpact(impact, f.allowedRepair(now)) != nil:
 		f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, impact, err.Error()
 		f.report.Expired = f.permissionExpired(now)
+	}
+}
+
+// followAfterRepair follows the bundle again that the host has, if a repair lacks contents: the published bundle has those
+// of files, and names the executables to fetch.
+func (f *follower) followAfterRepair(err error, now time.Duration) {
+	var refused *applier.RefusedError
+	if errors.As(err, &refused) && len(refused.Missing) > 0 && f.report.Applied == f.desired.Bundle && f.retryAt == 0 {
+		f.retryAt = now
 	}
 }
 

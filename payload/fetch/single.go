@@ -73,7 +73,7 @@ func (s *Single) fetchFrom(ctx context.Context, from repository, l sources.List,
 		return nil, err
 	}
 	if s.layer != layer.Digest {
-		s.layer, s.have = layer.Digest, inMemory{}
+		s.layer, s.have = layer.Digest, inMemory{make([]byte, 0, layer.Size)}
 	}
 	if err := from.fetchLayer(ctx, layer, &s.have, report); err != nil {
 		return nil, err
@@ -104,7 +104,8 @@ func readStored(l descriptor, have partial, x sources.Executable) ([]byte, error
 	var data []byte
 	err := unpackLayer(l, have, func(base string, content io.Reader) (err error) {
 		if base == store.FileOf(x.Name) {
-			data, err = io.ReadAll(io.LimitReader(content, x.Stored.Size+1))
+			data = make([]byte, x.Stored.Size)
+			_, err = io.ReadFull(content, data)
 		}
 		return err
 	})

@@ -63,6 +63,7 @@ type Fetcher struct {
 	permitted bundle.Digest
 	progress  published.FetchProgress
 	reported  time.Duration
+	ended     int
 
 	// of is the content that list is decoded from.
 	of     bundle.Digest
@@ -77,6 +78,13 @@ func (f *Fetcher) Permit(payload bundle.Digest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.permitted = payload
+}
+
+// CountEnded returns how often all executables of a list were there.
+func (f *Fetcher) CountEnded() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
 }
 
 // FetchAgain has it looked again at what the host lacks.
@@ -244,6 +252,9 @@ func (f *Fetcher) setProgress(p published.FetchProgress) {
 	f.mu.Lock()
 	changed := p != f.progress
 	f.progress = p
+	if changed && p.Done {
+		f.ended++
+	}
 	if changed {
 		f.reported = f.Clock.SinceBoot()
 	}
