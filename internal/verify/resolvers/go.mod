@@ -18,6 +18,7 @@ require (
 
 require (
 	github.com/go-openapi/swag v0.28.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	k8s.io/apiextensions-apiserver v0.36.3 // indirect
 	k8s.io/apiserver v0.36.3 // indirect
 	k8s.io/client-go v0.37.0 // indirect
