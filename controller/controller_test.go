@@ -86,7 +86,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 	config := rest.CopyConfig(cluster.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
-	o := Options{Config: config, HealthAddress: r.health, SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, Warnings: warnings.Serving{Address: r.warnings, Certificates: r.certificates}, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), Clock: r.clock, Traffic: func() (int64, int64) { return 5, 6 }}
+	o := Options{Config: config, HealthAddress: r.health, SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, Warnings: warnings.Serving{Address: r.warnings, Certificates: r.certificates}, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), Clock: r.clock, Traffic: func() (int64, int64) { return 5, 6 }, Logins: func() int64 { return 7 }}
 	change(&o)
 	operator, err := New(ctx, o)
 	if err != nil {

@@ -94,7 +94,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 		records: records, login: login, executables: configure.NewExecutables(o.Payload), servers: servers,
 		admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings,
-			Reasons: configure.FailureReasons(), Traffic: o.Traffic}),
+			Reasons: configure.FailureReasons(), Traffic: o.Traffic, Logins: o.Logins}),
 		unjoined: &configure.Unjoined{Elapsed: o.elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace,
 			Name: operatorName},

@@ -272,6 +272,7 @@ func checkMetrics(t *testing.T, r *running) {
 		"wmco_node_windows_reboot_pending":          {"node", nodeName, "reason", string(bundle.BootForUpdates)},
 		"wmco_node_pinned_images_missing":           {"node", nodeName},
 		"wmco_ssh_bytes_total":                      {"direction", "sent"},
+		"wmco_ssh_logins_total":                     nil,
 		"wmco_node_last_change_seconds":             {"node", nodeName, "impact", "reboot", "phase", "drain"},
 		"wmco_condition":                            {"type", "Published", "status", "True", "reason", "Published"},
 		"wmco_join_failures_total":                  {"reason", "LoginRefused"},
@@ -281,7 +282,7 @@ func checkMetrics(t *testing.T, r *running) {
 	}
 	if diff := cmp.Diff(map[string]float64{
 		"wmco_node_pending_since_timestamp_seconds": float64(begun.Unix()), "wmco_node_drift_repaired_entries": 3, "wmco_node_rolled_back_changes": 1,
-		"wmco_rolled_back_nodes": 1, "wmco_node_pulled_bytes": 7, "wmco_node_windows_reboot_pending": 1, "wmco_node_pinned_images_missing": 3, "wmco_ssh_bytes_total": 5,
+		"wmco_rolled_back_nodes": 1, "wmco_node_pulled_bytes": 7, "wmco_node_windows_reboot_pending": 1, "wmco_node_pinned_images_missing": 3, "wmco_ssh_bytes_total": 5, "wmco_ssh_logins_total": 7,
 		"wmco_nodes": 1, "wmco_node_last_change_seconds": 120, "wmco_condition": 1, "wmco_join_failures_total": 0, "wmco_scrape_complete": 1,
 	}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -65,7 +65,9 @@ type Options struct {
 	Hosts func(*hosts.Login) *hosts.Hosts
 	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
 	Traffic func() (sent, received int64)
-	Log     logr.Logger
+	// Logins returns how often hosts were logged in to over SSH since the process began; nil is none.
+	Logins func() int64
+	Log    logr.Logger
 	// Clock is what everything is decided by, and what all pauses are counted on but those of client-go, of requests
 	// and of leader election. It is monotonic. Nil is that of this computer.
 	Clock clock.WithTicker

@@ -222,7 +222,7 @@ func (a *Agent) checkReady(ctx context.Context, r archive.Request, o protocol.Ob
 // missingText names executables. Reports list all of them.
 func missingText(paths []string) string {
 	more := func(left int) string { return fmt.Sprintf(" and %d more", left) }
-	return "not on the host yet: " + bundle.JoinFirst(paths, 3, ", ", more) + "; the operator copies executables over SSH"
+	return "not on the host yet: " + bundle.JoinFirst(paths, 3, ", ", more) + "; it is fetched, or the operator copies it over SSH"
 }
 
 // describeContent names a content of a payload for people.

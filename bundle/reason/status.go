@@ -40,7 +40,7 @@ func nodeStatus() []Entry {
 		{"Applied", "", "The published bundle is applied.", fixNothing},
 		{"Applying", "", "The node agent is applying the bundle, or is waiting up to five minutes for the Node to be Ready again.", fixNothing},
 		{"NeedsPermission", "", "The change has a higher impact than is permitted now. Nothing was changed.", "none; the operator permits the change when it is the node's turn, after a drain if needed"},
-		{"PayloadMissing", "", "An executable is not on the host. Nothing was changed.", "none; the operator copies it. To copy it yourself: `wmco apply --host` with `--payload`"},
+		{"PayloadMissing", "", "An executable is not on the host. Nothing was changed.", "none; the node fetches it, or the operator copies it. To copy it yourself: `wmco apply --host` with `--payload`"},
 		{"DiskFull", "", "Drive C: has no space for the bundle, so the previous state was restored.", "free space on drive C:, for example unused images and logs; the node agent retries within a minute"},
 		{"RebootPending", "", "Some entries of the bundle take effect only after a reboot.", "`wmco reboot NODE`"},
 		{"Failed", "", "The bundle cannot be fetched, read or applied, or the node failed in the rollout. The node agent retries with a growing delay.", "apply the fix that `wmco status NODE` prints"},

@@ -102,7 +102,7 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 	}
 	var err error
 	var traffic ssh.Traffic
-	o.Traffic = traffic.TransferredBytes
+	o.Traffic, o.Logins = traffic.TransferredBytes, traffic.CountLogins
 	if o.Hosts, err = f.newHosts(o.Log, &traffic); err != nil {
 		return err
 	}

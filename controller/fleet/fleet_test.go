@@ -93,6 +93,18 @@ func TestStates(t *testing.T) {
 	if got := Of(windowsnode.Decode(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now())), windowsnode.SilenceByKubelet); got.Fault != "" || got.State != nodestate.Degraded {
 		t.Errorf("an unknown fault: %+v", got)
 	}
+	fetching := published.FetchProgress{Payload: wanted, Wanted: 123e6, Present: 48e6}
+	for state, want := range map[published.State]string{
+		published.StateApplied: "fetching executables: 48 of 123 MB", published.StatePayloadMissing: "fetching executables: 48 of 123 MB", published.StateFailed: "it failed",
+	} {
+		report := published.Report{State: state, Desired: wanted, Fetch: fetching}
+		if state != published.StateApplied {
+			report.Message = "it failed"
+		}
+		if got := Of(windowsnode.Decode(node(t, &report, now())), windowsnode.SilenceByKubelet); got.Message != want {
+			t.Errorf("a node that fetches, %s: %q", state, got.Message)
+		}
+	}
 	if got := stageOf(windowsnode.Decode(node(t, nil, now()))); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)
 	}

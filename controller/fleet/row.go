@@ -119,7 +119,7 @@ func (r *Row) judge(report published.Report) {
 	case published.StateNeedsPermission:
 		r.State, r.Fix = nodestate.Waiting, "none; the operator permits the change when it is the node's turn, after a drain if one is needed"
 	case published.StatePayloadMissing:
-		r.State, r.Fix = nodestate.Waiting, "none; the operator copies the executables. To copy them yourself: wmco apply --host with --payload"
+		r.State, r.Fix = nodestate.Waiting, "none; the node fetches the executables, or the operator copies them. To copy them yourself: wmco apply --host with --payload"
 	case published.StateRebootPending:
 		r.State, r.Fix = nodestate.Waiting, "wmco reboot "+r.Node+" (drains the node first)"
 	case published.StateRolledBack, published.StateFailed:

@@ -37,6 +37,8 @@ type Known struct {
 	Backings, Reasons []string
 	// Traffic returns how many bytes were sent and received over SSH; nil is none.
 	Traffic func() (sent, received int64)
+	// Logins returns how often hosts were logged in to over SSH; nil is none.
+	Logins func() int64
 }
 
 // NewCounters returns the counters of an operator.
@@ -84,7 +86,7 @@ func NewCounters(k Known) *Counters {
 	}
 	c.build.Set(1)
 	c.SetWarnings(nil)
-	c.ssh = trafficCounters(k.Traffic)
+	c.ssh = trafficCounters(k.Traffic, k.Logins)
 	for _, backing := range k.Backings {
 		c.Joined.WithLabelValues(backing)
 	}
@@ -99,9 +101,12 @@ func NewCounters(k Known) *Counters {
 }
 
 // trafficCounters returns the counters of what goes over SSH.
-func trafficCounters(read func() (sent, received int64)) []prometheus.Collector {
+func trafficCounters(read func() (sent, received int64), logins func() int64) []prometheus.Collector {
 	if read == nil {
 		read = func() (int64, int64) { return 0, 0 }
+	}
+	if logins == nil {
+		logins = func() int64 { return 0 }
 	}
 	counter := func(direction string, value func() int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -112,6 +117,9 @@ func trafficCounters(read func() (sent, received int64)) []prometheus.Collector 
 	return []prometheus.Collector{
 		counter("sent", func() int64 { sent, _ := read(); return sent }),
 		counter("received", func() int64 { _, received := read(); return received }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "wmco_ssh_logins_total", Help: "Number of logins to hosts over SSH.",
+		}, func() float64 { return float64(logins()) }),
 	}
 }
 

@@ -85,13 +85,16 @@ func (s *Single) fetchFrom(ctx context.Context, from repository, l sources.List,
 	return data, err
 }
 
-// layerOf returns the layer of an executable. What it may hold besides is the archive around it.
+// besides is how many bytes a layer may have besides its executable: a bill of materials.
+const besides = 4 << 20
+
+// layerOf returns the layer of an executable.
 func (m manifest) layerOf(x sources.Executable) (descriptor, error) {
 	for _, l := range m.Layers {
 		if l.Annotations[LayerAnnotation] != store.FileOf(x.Name) {
 			continue
 		}
-		if most := x.Stored.Size + x.Stored.Size/64 + 64<<10; l.Size > most {
+		if l.Size > x.Stored.Size+x.Stored.Size/64+besides { // what is compressed grows a little
 			return descriptor{}, fmt.Errorf("the layer of %s has %d bytes, more than the %d of the executable", x.Name, l.Size, x.Stored.Size)
 		}
 		return l, nil

@@ -156,7 +156,7 @@ func TestLargeLayers(t *testing.T) {
 	content := make([]byte, x.Stored.Size)
 	_, err = stored.Read(content)
 	must(t, err)
-	layer := r.add("blobs", plain.layer(t, entry{name: "payload/" + store.FileOf(x.Name), data: content}, entry{name: "more", data: make([]byte, 100<<10)}))
+	layer := r.add("blobs", plain.layer(t, entry{name: "payload/" + store.FileOf(x.Name), data: content}, entry{name: "more", data: make([]byte, 5<<20)}))
 	layer["annotations"] = map[string]string{fetch.LayerAnnotation: store.FileOf(x.Name)}
 	r.addImage(t, []map[string]any{layer})
 	l = sources.List{Payload: l.Payload, Executables: l.Executables, Image: l.Image, Places: []places.Place{{Registry: strings.TrimPrefix(r.URL, "https://"), Repository: "team/wmco", Insecure: true}}}

@@ -57,6 +57,7 @@ func (d *Dialer) dialHost(ctx context.Context, t remote.Target) (*conn, error) {
 		_ = raw.Close() // the error of the handshake has the cause
 		return nil, unlessCanceled(ctx, err)
 	}
+	d.Traffic.addLogin()
 	if check.first != nil && d.OnPin != nil {
 		d.OnPin(t, check.first)
 	}

@@ -180,6 +180,8 @@ func TestTheKeyOfALoginIsSaid(t *testing.T) {
 	}{"one key": {[]ssh.Signer{s.Key}, true}, "a key that is refused": {[]ssh.Signer{stranger}, false}, "two keys": {[]ssh.Signer{stranger, s.Key}, false}} {
 		d := dialer(t, s)
 		d.Signers = keys(c.offered...)
+		var traffic Traffic
+		d.Traffic = &traffic
 		var said []string
 		d.OnLogin = func(to remote.Target, key ssh.PublicKey) {
 			said = append(said, to.ID+" "+ssh.FingerprintSHA256(key))
@@ -190,6 +192,9 @@ func TestTheKeyOfALoginIsSaid(t *testing.T) {
 		want := []string{"machine_a " + ssh.FingerprintSHA256(s.Key.PublicKey())}
 		if c.want != slices.Equal(said, want) || !c.want && len(said) > 0 {
 			t.Errorf("%s: %v", name, said)
+		}
+		if in := traffic.CountLogins() > 0; in != slices.Contains(c.offered, ssh.Signer(s.Key)) {
+			t.Errorf("%s: %d logins", name, traffic.CountLogins())
 		}
 	}
 }

@@ -17,8 +17,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"wmco/bundle"
+	"wmco/gateway/places"
 	"wmco/gateway/registry"
 	"wmco/payload/fetch"
+	"wmco/payload/sources"
+	"wmco/payload/store"
 )
 
 // TestTheExecutablesAreFetchedFromTheImage: what the command line fetches from the image in a registry is the payload that it was made from, also after a tool
@@ -45,6 +49,42 @@ func TestTheExecutablesAreFetchedFromTheImage(t *testing.T) {
 		}
 		if !maps.Equal(want, readFolder(t, folder)) {
 			t.Errorf("%s: the folder is another one than the image was made from", tag)
+		}
+	}
+}
+
+// TestANodeFetchesEachExecutableFromTheImage: its layer is found by what the image has been made with, and is little more than the executable.
+func TestANodeFetchesEachExecutableFromTheImage(t *testing.T) {
+	i := example(t)
+	dir, _ := write(t, i)
+	index, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(serveIndex(t, index))
+	t.Cleanup(server.Close)
+	image, err := For(index, "linux/amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := store.Open(i.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := strings.TrimPrefix(server.URL, "https://")
+	list := sources.List{
+		Payload: opened.Set().Digest(), Image: places.Image{Registry: "quay.example.com", Repository: "team/wmco", Reference: id.String()},
+		Places: []places.Place{{Registry: host, Repository: "team/wmco"}},
+	}
+	single := fetch.Single{Client: &registry.Client{Verified: server.Client().Transport, Now: time.Now}}
+	for _, e := range opened.Entries() {
+		data, err := single.FetchStored(t.Context(), list, sources.Executable{Name: e.Name, Raw: e.Raw, Stored: e.Stored}, func(int64) {})
+		if err != nil || bundle.Of(data) != e.Stored.Digest {
+			t.Errorf("%s: %d bytes, %v", e.Name, len(data), err)
 		}
 	}
 }
