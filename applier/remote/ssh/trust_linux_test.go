@@ -193,7 +193,7 @@ func TestTheKeyOfALoginIsSaid(t *testing.T) {
 		if c.want != slices.Equal(said, want) || !c.want && len(said) > 0 {
 			t.Errorf("%s: %v", name, said)
 		}
-		if in := traffic.CountLogins() > 0; in != slices.Contains(c.offered, ssh.Signer(s.Key)) {
+		if in := traffic.CountLogins() > 0; in != slices.Contains(c.offered, s.Key) {
 			t.Errorf("%s: %d logins", name, traffic.CountLogins())
 		}
 	}
