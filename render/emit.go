@@ -7,6 +7,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/layout"
+	"wmco/payload/sources"
 	"wmco/render/mirrors"
 )
 
@@ -16,13 +17,14 @@ type emitter struct {
 	cluster Cluster
 	// masked is the cluster with its secrets masked; previews of secret contents are made from it.
 	masked Cluster
-	// hosts are the hosts files of the cluster.
-	hosts     mirrors.Result
-	node      Node
-	stage     bundle.Stage
-	rows      map[RowID]Row
-	templates *template.Template
-	options   Options
+	// hosts are the hosts files of the cluster, executables where nodes fetch executables.
+	hosts       mirrors.Result
+	executables sources.List
+	node        Node
+	stage       bundle.Stage
+	rows        map[RowID]Row
+	templates   *template.Template
+	options     Options
 
 	layer      bundle.Layer
 	provenance bundle.Provenance

@@ -15,6 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/payload"
+	"wmco/payload/sources"
 	"wmco/render/mirrors"
 )
 
@@ -37,13 +38,15 @@ type Options struct {
 
 // Fleet renders the nodes of one cluster. The layer that they share is rendered once per stage.
 type Fleet struct {
-	cluster   Cluster
-	masked    Cluster
-	hosts     mirrors.Result
-	options   Options
-	rows      map[RowID]Row
-	templates *template.Template
-	shared    map[bundle.Stage]shared
+	cluster Cluster
+	masked  Cluster
+	hosts   mirrors.Result
+	// executables are where nodes fetch executables.
+	executables sources.List
+	options     Options
+	rows        map[RowID]Row
+	templates   *template.Template
+	shared      map[bundle.Stage]shared
 }
 
 // shared is a cluster layer with its provenance and digest.
@@ -64,8 +67,9 @@ type Bundle struct {
 // error is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := c.hostsFiles()
+	executables, unpullable := c.executableSources(o)
 	findings := slices.Concat(
-		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkMirroredProviders(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload), c.checkExecutableSources(o),
+		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkMirroredProviders(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload), unpullable,
 	)
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
@@ -75,7 +79,7 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 		return nil, findings, err
 	}
 	f := &Fleet{
-		cluster: c, masked: c.Masked(), hosts: hosts, options: o, rows: map[RowID]Row{}, templates: set,
+		cluster: c, masked: c.Masked(), hosts: hosts, executables: executables, options: o, rows: map[RowID]Row{}, templates: set,
 		shared: map[bundle.Stage]shared{},
 	}
 	for _, r := range Catalog() {
@@ -133,7 +137,7 @@ func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 
 func (f *Fleet) newEmitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
 	return &emitter{
-		cluster: f.cluster, masked: f.masked, hosts: f.hosts, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
+		cluster: f.cluster, masked: f.masked, hosts: f.hosts, executables: f.executables, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
 		layer: bundle.Layer{
 			Schema: bundle.Schema, Kind: kind, Stage: stage, NodeName: n.nameIn(kind),
 		}, provenance: bundle.Provenance{},

@@ -17,7 +17,7 @@ import (
 // executableListEntries adds the list of executables with their places. Older node agents ignore it.
 func (e *emitter) executableListEntries() {
 	r, ok := e.wantedRow(rowExecutables)
-	list := e.cluster.ExecutableSources(e.options)
+	list := e.executables
 	if !ok || len(list.Places) == 0 {
 		return
 	}
@@ -37,11 +37,14 @@ func (e *emitter) executableListEntries() {
 
 // ExecutableSources are the executables of the cluster's nodes, and where they are fetched from. It has no places where
 // that is not known, or must not be asked.
-func (c Cluster) ExecutableSources(o Options) sources.List {
+func (f *Fleet) ExecutableSources() sources.List { return f.executables }
+
+// executableSources makes the list. The findings are about an image with the executables that no node may pull.
+func (c Cluster) executableSources(o Options) (sources.List, bundle.Findings) {
 	image := parseImageByDigest(cmp.Or(c.Settings.Executables.Image, o.Image))
 	l := sources.List{Payload: o.Payload.For(c.Kubernetes()).Digest(), Image: image}
 	if c.Settings.Executables.From == ExecutablesFromSSH || image == (places.Image{}) || l.Payload == "" {
-		return l
+		return l, nil
 	}
 	l.Rate, _ = c.Settings.Rollout.fetchBytes() // the settings are refused
 	for _, b := range o.Payload.For(c.Kubernetes()).Built {
@@ -49,33 +52,25 @@ func (c Cluster) ExecutableSources(o Options) sources.List {
 			continue
 		}
 		if b.Stored == (payload.Blob{}) {
-			return l // of a preview
+			return l, nil // of a preview
 		}
 		l.Executables = append(l.Executables, sources.Executable{Name: b.Name, Raw: payload.Blob{Digest: b.Digest, Size: b.Size}, Stored: b.Stored})
 	}
 	slices.SortFunc(l.Executables, func(a, b sources.Executable) int { return strings.Compare(a.Name, b.Name) })
-	l.Places = c.Mirrors.GatewayTable().Decide(image).Places
+	decision := c.Mirrors.GatewayTable().Decide(image)
+	if l.Places = decision.Places; len(l.Places) == 0 {
+		return l, bundle.Findings{{
+			Severity: bundle.SeverityWarning, Reason: reason.ExecutablesNotPullable, Object: c.Origins[FromSettings], Field: "executables",
+			Message: fmt.Sprintf("nodes cannot fetch executables: no place may be asked for %s: %s", image, decision.Skipped[0].Why),
+			Fix:     "allow or mirror the operator's image, or set executables.from: SSH in " + SettingsConfigMap,
+		}}
+	}
 	for i, p := range l.Places {
 		if p.Source {
 			l.Places[i].Auth, l.Places[i].Source = mirrors.CredentialsFor(c.Mirrors.PullSecret, image.Name()), false
 		}
 	}
-	return l
-}
-
-// checkExecutableSources reports an image with the executables that no node may pull.
-func (c Cluster) checkExecutableSources(o Options) bundle.Findings {
-	l := c.ExecutableSources(o)
-	if len(l.Executables) == 0 || len(l.Places) > 0 {
-		return nil
-	}
-	skipped := c.Mirrors.GatewayTable().Decide(l.Image).Skipped
-	f := bundle.Finding{
-		Severity: bundle.SeverityWarning, Reason: reason.ExecutablesNotPullable, Object: c.Origins[FromSettings], Field: "executables",
-		Message: fmt.Sprintf("nodes cannot fetch executables: no place may be asked for %s: %s", l.Image, skipped[0].Why),
-		Fix:     "allow or mirror the operator's image, or set executables.from: SSH in " + SettingsConfigMap,
-	}
-	return bundle.Findings{f}
+	return l, nil
 }
 
 // needsExecutable reports whether nodes of the cluster need an executable of its minor version.

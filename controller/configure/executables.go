@@ -40,9 +40,8 @@ func NewExecutables(set payload.Set) *Executables {
 // ChooseFor chooses by the inputs of the cluster, and returns the digest.
 func (x *Executables) ChooseFor(h *desired.Hosts) bundle.Digest {
 	c := h.Cluster
-	list := c.ExecutableSources(render.Options{Payload: x.set, Image: h.Image})
 	now := Chosen{
-		Digest: x.set.For(c.Kubernetes()).Digest(), From: c.Settings.Executables.From, Listed: len(list.Places) > 0,
+		Digest: x.set.For(c.Kubernetes()).Digest(), From: c.Settings.Executables.From, Listed: len(h.ExecutableSources().Places) > 0,
 		AtOnce: c.Settings.Rollout.FetchNodes,
 	}
 	x.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
 	"wmco/payload"
+	"wmco/payload/sources"
 	"wmco/payload/store"
 	"wmco/render"
 )
@@ -69,8 +70,6 @@ type Hosts struct {
 	Records record.Set
 	// LoginKey is the public key with which the operator logs in to hosts; empty for those who only look.
 	LoginKey string
-	// Image is that of the Source.
-	Image string
 	// WithoutCredentials is that of the Source.
 	WithoutCredentials bool
 	// SigningKeys are those of the bundles, in PEM; empty where none are known.
@@ -117,7 +116,7 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		records = *s.Gather.Records
 	}
 	h := &Hosts{
-		Records: records, LoginKey: s.LoginKey, Image: s.Image, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials,
+		Records: records, LoginKey: s.LoginKey, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials,
 		Reserved: gathered.Reserved,
 		All:      gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster,
 		accepted: acceptedOf(s, gathered.Cluster), fleet: fleet,
@@ -146,6 +145,14 @@ func readPayload(ctx context.Context, dir string) (payload.Set, bundle.Findings,
 			Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
 	}
 	return payload.Set{}, findings, nil
+}
+
+// ExecutableSources are where nodes fetch executables; without places where they fetch none.
+func (h *Hosts) ExecutableSources() sources.List {
+	if h.fleet == nil {
+		return sources.List{}
+	}
+	return h.fleet.ExecutableSources()
 }
 
 // UrgentInputs returns what must not wait for a node with a cluster layer.

@@ -74,6 +74,7 @@ func All() []Consumer {
 		{Name: "pinned-credentials", Patterns: []string{"k/pinned-images-credentials.json"}, check: checkPinnedCredentials},
 		{Name: "pull-credentials", Patterns: []string{"var/lib/kubelet/config.json"}, check: checkPullCredentials},
 		{Name: "places", Patterns: []string{"k/registry/places.json"}, check: checkPlaces},
+		{Name: "executables", Patterns: []string{"k/executables.json"}, check: checkExecutables},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
 	}
 }

@@ -107,6 +107,8 @@ func TestFaultsAreRefused(t *testing.T) {
 		"pull-credentials-unknown":     `unknown field "credsStore"`,
 		"places-in-clear":              "credentials must be masked",
 		"places-unknown":               `unknown field "open"`,
+		"executables-in-clear":         "credentials must be masked",
+		"executables-unknown":          `unknown field "rate"`,
 		"pinned-images-no-digest":      "containerd would pull registry.example.com/windows/base:ltsc2022",
 		"pinned-images-no-registry":    "containerd would pull docker.io/windows/base@sha256:",
 	}

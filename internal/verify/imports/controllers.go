@@ -30,7 +30,7 @@ var controllerRules = []rule{
 		pkg: "controller/inputs/desired",
 		imports: []string{
 			"controller/gather", "controller/gather/objects", "controller/windowsnode/record", "render",
-			"bundle/reason", "bundle", "bundle/archive", "preflight", "payload", "payload/store",
+			"bundle/reason", "bundle", "bundle/archive", "preflight", "payload", "payload/store", "payload/sources",
 		},
 		never: []string{"applier/..."},
 	},
