@@ -317,7 +317,7 @@ func TestANodeFollowsAMirrorChange(t *testing.T) {
 	w := newWorld(t)
 	r.kubelet(t, true, time.Now())
 	w.Agent = &Agent{Engine: w.engine(), Cluster: r.APIServer, Log: slog.New(slog.DiscardHandler), Options: Options{Interval: 5 * time.Minute}}
-	w.Engine.Clock = slowClock{w.clock}
+	w.Engine.Clock = slowClock{w.clock, time.Now()}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -378,13 +378,20 @@ func wanted(t *testing.T, w *world) layers.Wanted {
 	return layers.Wanted{Node: nodeName, Bundle: digest, Cluster: &c, Own: n}
 }
 
-// slowClock shows the time of the host's clock, and waits in real time.
-type slowClock struct{ clock }
+// slowClock begins at the time of the host's clock, and goes on in real time: what is retried after a pause has to become due.
+type slowClock struct {
+	clock
+	begun time.Time
+}
 
 type clock interface {
 	Now() time.Time
 	SinceBoot() time.Duration
 }
+
+func (c slowClock) Now() time.Time { return c.clock.Now().Add(time.Since(c.begun)) }
+
+func (c slowClock) SinceBoot() time.Duration { return c.clock.SinceBoot() + time.Since(c.begun) }
 
 func (c slowClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
