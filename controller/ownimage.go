@@ -2,10 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -30,27 +34,33 @@ type ownImage struct {
 }
 
 // ReadImage returns REGISTRY/REPOSITORY@DIGEST, as the kubelet reports the image of the container; empty where the
-// operator runs in no Pod, or its image was loaded into the node without a registry. It changes with the Pod alone, so it
-// is read once.
-func (o *ownImage) ReadImage(ctx context.Context) string {
+// operator runs in no such Pod, may not read it, or has an image that was loaded into the node without a registry. It
+// changes with the Pod alone, so it is read once. An error means that it will be known: without it, every node would lose
+// its list of executables, and get it again.
+func (o *ownImage) ReadImage(ctx context.Context) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.known || o.Pod == "" {
-		return o.image
+		return o.image, nil
 	}
 	var pod corev1.Pod
-	if err := o.Live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Pod}, &pod); err != nil {
-		o.Log.Info("the operator's own image is not known yet, so nodes fetch no executables from it", "error", err)
-		return ""
+	err := o.Live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Pod}, &pod)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return "", fmt.Errorf("reading the operator's own Pod: %w", err)
 	}
+	id := ""
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name != managerContainer || c.ImageID == "" {
-			continue
+		if c.Name == managerContainer {
+			id = c.ImageID
 		}
-		if o.known = true; bundle.CheckImageByDigest(c.ImageID) == nil {
-			o.image = c.ImageID
-		}
-		o.Log.Info("the operator's own image", "imageID", c.ImageID, "usable", o.image != "")
 	}
-	return o.image
+	runs := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerContainer })
+	if runs && id == "" {
+		return "", errors.New("the kubelet has not reported the image of the operator's own Pod yet")
+	}
+	if o.known = true; bundle.CheckImageByDigest(id) == nil {
+		o.image = id
+	}
+	o.Log.Info("the operator's own image", "imageID", id, "usable", o.image != "", "error", err)
+	return o.image, nil
 }

@@ -53,8 +53,8 @@ func (x *Executables) ChooseFor(h *desired.Hosts) bundle.Digest {
 	return now.Digest
 }
 
-// Chosen returns what ChooseFor chose last; false if it was not called.
-func (x *Executables) Chosen() (Chosen, bool) {
+// ChosenExecutables returns what ChooseFor chose last; false if it was not called.
+func (x *Executables) ChosenExecutables() (Chosen, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.chosen, x.known

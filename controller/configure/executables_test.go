@@ -26,7 +26,7 @@ func TestExecutablesOfAMinorVersion(t *testing.T) {
 		}}
 	}
 	x := NewExecutables(set("old", "now"))
-	if _, known := x.Chosen(); known {
+	if _, known := x.ChosenExecutables(); known {
 		t.Error("it is known before the inputs are read")
 	}
 	signals := func() int {
@@ -44,7 +44,7 @@ func TestExecutablesOfAMinorVersion(t *testing.T) {
 		t.Errorf("the same version again: %s, not %s", again, first)
 	}
 	second := x.ChooseFor(clusterOf("1.36"))
-	if got, known := x.Chosen(); second == first || !known || got.Digest != second || signals() != 1 {
+	if got, known := x.ChosenExecutables(); second == first || !known || got.Digest != second || signals() != 1 {
 		t.Errorf("another version: %s", got.Digest)
 	}
 	if other := NewExecutables(set("another patch release", "now")).ChooseFor(clusterOf("1.36")); other != second {

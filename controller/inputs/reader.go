@@ -37,8 +37,8 @@ type Reader struct {
 	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where
 	// it reaches none.
 	LoginKey func(context.Context) (string, error)
-	// Image returns the image that the operator runs, empty where that is not known.
-	Image func(context.Context) string
+	// Image returns the image that the operator runs, empty where nodes cannot use it; nil is none.
+	Image func(context.Context) (string, error)
 	// Cache reads objects of the operator's namespace, Namespace.
 	Cache     client.Reader
 	Namespace string
@@ -114,7 +114,9 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 		}
 	}
 	if r.Image != nil {
-		s.Image = r.Image(ctx)
+		if s.Image, err = r.Image(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if len(names) > 0 {
 		s.Gather.Lookups = lookUp(ctx, names)

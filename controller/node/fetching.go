@@ -32,6 +32,10 @@ const (
 	wayNone
 )
 
+// slotLimit is how long a node that fetches can keep others from it: what it reports of its progress is not believed for
+// longer.
+const slotLimit = time.Hour
+
 // fetches decides which nodes fetch executables.
 type fetches struct {
 	// list returns all Windows Nodes.
@@ -40,9 +44,17 @@ type fetches struct {
 	elapsed func() time.Duration
 
 	mu sync.Mutex
-	// since is when a node that may fetch made progress last, by its name; had is how much it had then.
-	since map[string]time.Duration
-	had   map[string]published.FetchProgress
+	// permitted are the nodes that may fetch payload, by name; nil before the first one. Their annotations do not count,
+	// because a kubelet may write those of its own Node, but for those that an operator before this one has written.
+	permitted map[string]*fetch
+	payload   bundle.Digest
+}
+
+// fetch is how far a node is, in the time of this process.
+type fetch struct {
+	// begun is when it was permitted, moved when it had more bytes than ever before, and most how many.
+	begun, moved time.Duration
+	most         int64
 }
 
 // chooseWay returns how a node gets executables that it lacks.
@@ -54,72 +66,69 @@ func (f *fetches) chooseWay(ctx context.Context, node windowsnode.Node, chosen c
 	if !chosen.Listed || chosen.From == render.ExecutablesFromSSH || node.ReportError != nil || !node.Report.Has(published.FeatureFetch) {
 		return copies, nil
 	}
-	progress := node.Report.Fetch
-	if progress.Payload != chosen.Digest {
-		progress = published.FetchProgress{}
+	p := progressOf(node, chosen.Digest)
+	if p.Done && !node.LacksPayload() {
+		return wayDone, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !mayFetch(node, chosen.Digest) {
-		nodes, err := f.list(ctx)
-		if err != nil {
+	if f.payload != chosen.Digest {
+		f.payload, f.permitted = chosen.Digest, nil
+	}
+	now, own := f.elapsed(), f.permitted[node.Name]
+	if own == nil {
+		if is, err := f.isFull(ctx, chosen.AtOnce); is || err != nil {
 			return wayWait, err
 		}
-		if f.countFetching(nodes, chosen.Digest) >= chosen.AtOnce {
-			return wayWait, nil
-		}
-		f.noteProgress(node.Name, progress)
+		f.permitted[node.Name] = &fetch{begun: now, moved: now, most: p.Present}
 		return wayFetch, nil
 	}
-	if _, known := f.since[node.Name]; !known || f.had[node.Name] != progress {
-		f.noteProgress(node.Name, progress)
+	if p.Present > own.most {
+		own.most, own.moved = p.Present, now
 	}
-	switch {
-	case progress.Done && !node.LacksPayload():
-		return wayDone, nil
-	case progress.Failed, f.elapsed()-f.since[node.Name] > fetchPatience:
+	if p.Failed || now-own.moved > fetchPatience {
 		return copies, nil
 	}
 	return wayFetch, nil
 }
 
-func (f *fetches) noteProgress(name string, p published.FetchProgress) {
-	if f.since == nil {
-		f.since, f.had = map[string]time.Duration{}, map[string]published.FetchProgress{}
+// progressOf returns how far a node reports to be with a payload.
+func progressOf(n windowsnode.Node, payload bundle.Digest) published.FetchProgress {
+	if n.Report.Fetch.Payload != payload {
+		return published.FetchProgress{}
 	}
-	f.since[name], f.had[name] = f.elapsed(), p
+	return n.Report.Fetch
+}
+
+// isFull reports whether as many nodes fetch as may. One that is off or silent, that has all, or that makes no progress,
+// does not count.
+func (f *fetches) isFull(ctx context.Context, most int) (bool, error) {
+	nodes, err := f.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	now := f.elapsed()
+	if f.permitted == nil {
+		f.permitted = map[string]*fetch{}
+		for _, n := range nodes {
+			if n.Annotations[published.FetchAnnotation] == string(f.payload) {
+				f.permitted[n.Name] = &fetch{begun: now, moved: now}
+			}
+		}
+	}
+	count := 0
+	for _, n := range nodes {
+		own, p := f.permitted[n.Name], progressOf(n, f.payload)
+		if own != nil && !p.Done && !p.Failed && now-own.moved <= fetchPatience && now-own.begun <= slotLimit && n.IsReady() && !f.silence.IsSilent(n) {
+			count++
+		}
+	}
+	return count >= most, nil
 }
 
 // forgetNode forgets a node that fetches no longer.
 func (f *fetches) forgetNode(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.since, name)
-	delete(f.had, name)
-}
-
-// mayFetch reports whether the node is permitted to fetch a payload.
-func mayFetch(n windowsnode.Node, payload bundle.Digest) bool {
-	return payload != "" && n.Annotations[published.FetchAnnotation] == string(payload)
-}
-
-// countFetching returns how many nodes fetch: those that may, and those that were permitted a moment ago, which the cache
-// may not show yet. One that is off or silent, that has all, or that makes no progress, does not count.
-func (f *fetches) countFetching(nodes []windowsnode.Node, payload bundle.Digest) int {
-	n := 0
-	for _, node := range nodes {
-		since, begun := f.since[node.Name]
-		idle, p := f.elapsed()-since, node.Report.Fetch
-		if !mayFetch(node, payload) {
-			if begun && idle < configure.AgainSoon {
-				n++
-			}
-			continue
-		}
-		ended := p.Payload == payload && (p.Done || p.Failed)
-		if stuck := begun && idle > fetchPatience; !ended && !stuck && node.IsReady() && !f.silence.IsSilent(node) {
-			n++
-		}
-	}
-	return n
+	delete(f.permitted, name)
 }

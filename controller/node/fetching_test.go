@@ -72,6 +72,12 @@ func chosen(from render.ExecutablesFrom) configure.Chosen {
 // TestWaysToGetExecutables: from the registry where the settings, the bundle and the agent allow it, and over SSH where that fails and may be.
 func TestWaysToGetExecutables(t *testing.T) {
 	payload := chosen("").Digest
+	reports := func(p published.FetchProgress) func(*fetchScene, *configure.Chosen) {
+		return func(s *fetchScene, c *configure.Chosen) {
+			_, _ = s.chooseWay(context.Background(), s.nodes[0], *c)
+			s.change(0, payload, func(r *published.Report) { r.Fetch = p })
+		}
+	}
 	for name, c := range map[string]struct {
 		change    func(s *fetchScene, c *configure.Chosen)
 		any, only way
@@ -81,32 +87,23 @@ func TestWaysToGetExecutables(t *testing.T) {
 		"an older agent": {func(s *fetchScene, _ *configure.Chosen) {
 			s.change(0, "", func(r *published.Report) { r.Features = nil })
 		}, wayCopy, wayNone},
-		"no report": {func(s *fetchScene, _ *configure.Chosen) { s.nodes[0] = windowsnode.Decode(corev1.Node{}) }, wayCopy, wayNone},
-		"SSH alone": {func(_ *fetchScene, c *configure.Chosen) { c.From = render.ExecutablesFromSSH }, wayCopy, wayCopy},
-		"it fetches": {func(s *fetchScene, _ *configure.Chosen) {
-			s.change(0, payload, func(r *published.Report) { r.Fetch = published.FetchProgress{Payload: payload, Wanted: 9, Present: 1} })
-		}, wayFetch, wayFetch},
-		"it has all": {func(s *fetchScene, _ *configure.Chosen) {
-			s.change(0, payload, func(r *published.Report) { r.Fetch = published.FetchProgress{Payload: payload, Done: true} })
-		}, wayDone, wayDone},
-		"it has others": {func(s *fetchScene, _ *configure.Chosen) {
-			s.change(0, payload, func(r *published.Report) {
-				r.Fetch = published.FetchProgress{Payload: bundle.Of([]byte("other")), Done: true}
-			})
-		}, wayFetch, wayFetch},
-		"registries fail": {func(s *fetchScene, _ *configure.Chosen) {
-			s.change(0, payload, func(r *published.Report) {
-				r.Fetch = published.FetchProgress{Payload: payload, Failed: true, Message: "401"}
-			})
-		}, wayCopy, wayNone},
-		"it was not asked": {func(s *fetchScene, _ *configure.Chosen) {
-			s.change(0, "", func(r *published.Report) { r.Fetch = published.FetchProgress{Payload: payload, Done: true} })
-		}, wayFetch, wayFetch},
+		"no report":       {func(s *fetchScene, _ *configure.Chosen) { s.nodes[0] = windowsnode.Decode(corev1.Node{}) }, wayCopy, wayNone},
+		"SSH alone":       {func(_ *fetchScene, c *configure.Chosen) { c.From = render.ExecutablesFromSSH }, wayCopy, wayCopy},
+		"it fetches":      {reports(published.FetchProgress{Payload: payload, Wanted: 9, Present: 1}), wayFetch, wayFetch},
+		"it has all":      {reports(published.FetchProgress{Payload: payload, Done: true}), wayDone, wayDone},
+		"it has others":   {reports(published.FetchProgress{Payload: bundle.Of([]byte("other")), Done: true}), wayFetch, wayFetch},
+		"registries fail": {reports(published.FetchProgress{Payload: payload, Failed: true, Message: "401"}), wayCopy, wayNone},
 		"makes no progress": {func(s *fetchScene, c *configure.Chosen) {
-			s.change(0, payload, func(*published.Report) {})
+			reports(published.FetchProgress{Payload: payload, Wanted: 9, Present: 5})(s, c)
 			_, _ = s.chooseWay(context.Background(), s.nodes[0], *c)
 			s.now += fetchPatience + time.Second
+			reports(published.FetchProgress{Payload: payload, Wanted: 9, Present: 4, Message: "other"})(s, c)
 		}, wayCopy, wayNone},
+		"another payload is chosen": {func(s *fetchScene, c *configure.Chosen) {
+			_, _ = s.chooseWay(context.Background(), s.nodes[0], *c)
+			s.now += fetchPatience + time.Second
+			c.Digest = bundle.Of([]byte("next"))
+		}, wayFetch, wayFetch},
 	} {
 		for from, want := range map[render.ExecutablesFrom]way{render.ExecutablesFromAny: c.any, render.ExecutablesFromRegistry: c.only} {
 			s, chosen := newFetchScene(1), chosen(from)
@@ -118,9 +115,14 @@ func TestWaysToGetExecutables(t *testing.T) {
 	}
 }
 
-// TestFewNodesFetchAtOnce: the next ones follow when those that fetch have ended, are off, or make no progress.
+// TestFewNodesFetchAtOnce: the next ones follow when those that fetch have ended, are off, make no progress, or have had their time, whatever they report.
 func TestFewNodesFetchAtOnce(t *testing.T) {
 	c := chosen(render.ExecutablesFromAny)
+	fetching := func(present int64) func(*published.Report) {
+		return func(r *published.Report) {
+			r.Fetch = published.FetchProgress{Payload: c.Digest, Wanted: 1 << 40, Present: present}
+		}
+	}
 	permitted := func() *fetchScene {
 		s := newFetchScene(4)
 		for i := range 2 {
@@ -128,13 +130,10 @@ func TestFewNodesFetchAtOnce(t *testing.T) {
 				t.Errorf("node %d: %d", i, got)
 			}
 		}
-		if got := s.choose(t, 2, c); got != wayWait {
-			t.Errorf("a third one that the cache does not show yet: %d", got)
-		}
 		for i := range 2 {
-			s.change(i, c.Digest, func(*published.Report) {})
+			s.change(i, c.Digest, fetching(1))
+			s.choose(t, i, c)
 		}
-		s.now += time.Minute
 		if got := s.choose(t, 2, c); got != wayWait {
 			t.Errorf("a third one: %d", got)
 		}
@@ -151,9 +150,14 @@ func TestFewNodesFetchAtOnce(t *testing.T) {
 		"is silent": func(s *fetchScene) {
 			s.nodes[0].KubeletCondition.LastHeartbeatTime = metav1.NewTime(time.Unix(1000+3600, 0))
 		},
-		"is gone":           func(s *fetchScene) { s.nodes[0] = s.nodes[3] },
-		"is permitted none": func(s *fetchScene) { s.change(0, "", func(*published.Report) {}) },
-		"makes no progress": func(s *fetchScene) { s.now += fetchPatience; s.noteProgress("n1", published.FetchProgress{}) },
+		"is deleted": func(s *fetchScene) { s.nodes[0] = s.nodes[3] },
+		"needs none": func(s *fetchScene) { s.forgetNode("n0") },
+		"makes no progress": func(s *fetchScene) {
+			s.now += fetchPatience
+			s.change(1, c.Digest, fetching(2))
+			s.choose(t, 1, c)
+			s.now += time.Second
+		},
 	} {
 		s := permitted()
 		end(s)
@@ -165,9 +169,40 @@ func TestFewNodesFetchAtOnce(t *testing.T) {
 		}
 	}
 	s := permitted()
-	s.forgetNode("n0")
-	s.change(0, "", func(*published.Report) {})
+	for n := int64(2); s.now <= slotLimit; n++ { // they report a byte more every few minutes
+		if got := s.choose(t, 2, c); got != wayWait {
+			t.Fatalf("a third one after %s: %d", s.now, got)
+		}
+		s.now += fetchPatience / 2
+		for i := range 2 {
+			s.change(i, c.Digest, fetching(n))
+			s.choose(t, i, c)
+		}
+	}
 	if got := s.choose(t, 2, c); got != wayFetch {
-		t.Errorf("one has ended: %d", got)
+		t.Errorf("after the time of the others: %d", got)
+	}
+}
+
+// TestAnnotationsOfKubelets take no place: nodes that write the annotation of their own Node keep none from fetching, but for those of before this process.
+func TestAnnotationsOfKubelets(t *testing.T) {
+	c := chosen(render.ExecutablesFromAny)
+	annotated := func(s *fetchScene) {
+		for i := range 2 {
+			s.change(i, c.Digest, func(*published.Report) {})
+		}
+	}
+	s := newFetchScene(4)
+	if got := s.choose(t, 2, c); got != wayFetch {
+		t.Errorf("the first one: %d", got)
+	}
+	annotated(s)
+	if got := s.choose(t, 3, c); got != wayFetch {
+		t.Errorf("beside two nodes that permit themselves: %d", got)
+	}
+	s = newFetchScene(4)
+	annotated(s)
+	if got := s.choose(t, 2, c); got != wayWait {
+		t.Errorf("an operator that begins, with two nodes that an earlier one has permitted: %d", got)
 	}
 }

@@ -62,7 +62,7 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 	if !node.IsJoined() {
 		return reconcile.Result{}, false, nil
 	}
-	chosen, known := up.payload.Chosen()
+	chosen, known := up.payload.ChosenExecutables()
 	if !known {
 		return reconcile.Result{}, false, nil // the first rendering wakes this controller
 	}
@@ -191,7 +191,7 @@ func (up *upgrader) stageExecutables(ctx context.Context, name string) (protocol
 
 // stageMissing copies executables that the host lacks before it is drained for them. It reports whether they are there.
 func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, seen hosts.Comparison) (bool, error) {
-	chosen, known := up.payload.Chosen()
+	chosen, known := up.payload.ChosenExecutables()
 	payload := chosen.Digest
 	pending := known && node.IsPayloadPending(payload)
 	if !seen.LacksPayload && !pending {
