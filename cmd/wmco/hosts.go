@@ -65,7 +65,7 @@ type hosts struct {
 	mu       sync.Mutex
 	inputs   *desired.Hosts
 	contents *archive.Contents
-	// inUse are the bundles that are published for nodes, by name, where executables stay as they are there.
+	// inUse are the bundles that are published for nodes, by name: what only the operator knows stays as it is there.
 	inUse map[string]bundle.Bundle
 }
 
@@ -145,11 +145,11 @@ func (o *hosts) assignNodes(ctx context.Context, a app, f inputFlags, targets []
 	return o.readInUse(ctx, f)
 }
 
-// readInUse reads the published bundles of the nodes, if inputs without a payload come from a cluster. Executables that
-// are not known then get a finding.
+// readInUse reads the published bundles of the nodes, if inputs come from a cluster. Without a payload, executables that
+// are not known get a finding.
 func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	cluster, err := f.lastCluster()
-	if err != nil || cluster == nil || f.payload != "" {
+	if err != nil || cluster == nil {
 		return err
 	}
 	var names []string
@@ -163,7 +163,7 @@ func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 		return &gather.UnreachableError{Err: fmt.Errorf("reading the published bundles: %w", err)}
 	}
 	for _, h := range o.all {
-		if text := why[h.node.Name]; text != "" {
+		if text := why[h.node.Name]; text != "" && f.payload == "" {
 			h.findings = append(h.findings, bundle.Finding{
 				Severity: bundle.SeverityInfo, Reason: reason.ExecutablesUnknown, Node: h.node.ID(), Object: bundle.Ref{
 					Kind: "Node", Name: h.node.Name,

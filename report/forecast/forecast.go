@@ -13,7 +13,6 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
-	"wmco/payload/sources"
 	"wmco/render"
 	"wmco/report/inuse"
 )
@@ -157,27 +156,25 @@ func (g *guesses) appliedBundle(r published.Report) (bundle.Bundle, bool) {
 }
 
 // changesOf returns what changes on a node that has a bundle. What the inputs did not decide stays as it is:
-// executables without a payload, files that only the operator knows, and authorized keys, which only it knows too
+// executables without a payload, signing keys that are not known, and authorized keys, which only the operator knows
 // (bundle.Kind.LastStays).
 func changesOf(has bundle.Bundle, to desired.Rendered) bundle.Changes {
 	want := desired.KeepExecutables(to.Bundle.Bundle, has)
-	want.Cluster.Files = withOperatorFiles(want.Cluster.Files, has.Cluster.Files)
+	want.Cluster.Files = withSigningKeys(want.Cluster.Files, has.Cluster.Files)
 	if len(want.Node.AuthorizedKeys) == 0 {
 		want.Node.AuthorizedKeys = has.Node.AuthorizedKeys
 	}
 	return bundle.Diff(has, want)
 }
 
-// withOperatorFiles returns files with those of others that only the operator knows, where they bring none.
-func withOperatorFiles(list, others []bundle.File) []bundle.File {
-	all := slices.Clone(list)
-	for _, path := range []string{bundle.SigningKeysFile, sources.File} {
-		is := func(f bundle.File) bool { return f.Path == path }
-		if i := slices.IndexFunc(others, is); i >= 0 && !slices.ContainsFunc(list, is) {
-			all = append(all, others[i])
-		}
+// withSigningKeys returns files with those keys of others, where they bring none.
+func withSigningKeys(list, others []bundle.File) []bundle.File {
+	is := func(f bundle.File) bool { return f.Path == bundle.SigningKeysFile }
+	i := slices.IndexFunc(others, is)
+	if i < 0 || slices.ContainsFunc(list, is) {
+		return list
 	}
-	return all
+	return append(slices.Clone(list), others[i])
 }
 
 func findRendered(list []desired.Rendered, name string) (desired.Rendered, bool) {

@@ -4,12 +4,20 @@ import (
 	"slices"
 
 	"wmco/bundle"
+	"wmco/payload/sources"
 )
 
-// KeepExecutables returns a bundle as it is for a host that has another one. Where it was rendered without a payload,
-// the executables and the command of the node agent, whose path has the digest of its executable, stay as they are
-// there.
+// KeepExecutables returns a bundle as it is for a host that has another one. The list by which the host fetches
+// executables stays as it is there, if the bundle has none: only the operator knows its own image. Where the bundle was
+// rendered without a payload, the executables and the command of the node agent, whose path has the digest of its
+// executable, stay too.
 func KeepExecutables(want, has bundle.Bundle) bundle.Bundle {
+	isList := func(f bundle.File) bool { return f.Path == sources.File }
+	i := slices.IndexFunc(has.Cluster.Files, isList)
+	if i >= 0 && want.Cluster.Stage == has.Cluster.Stage && !slices.ContainsFunc(want.Cluster.Files, isList) {
+		want.Cluster.Files = append(slices.Clone(want.Cluster.Files), has.Cluster.Files[i])
+		want.Cluster.Normalize()
+	}
 	if slices.ContainsFunc(want.Payload(), func(p bundle.Payload) bool { return p.Digest != "" }) {
 		return want
 	}

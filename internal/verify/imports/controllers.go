@@ -116,7 +116,7 @@ var controllerRules = []rule{
 	{
 		pkg: "report/forecast",
 		imports: []string{
-			"bundle", "bundle/published", "controller/inputs/desired", "controller/fleet", "report/inuse", "payload/sources",
+			"bundle", "bundle/published", "controller/inputs/desired", "controller/fleet", "report/inuse",
 			"controller/gather/objects", "controller/rollout/plan", "controller/windowsnode", "render",
 		},
 		never: join(remote, []string{"applier/..."}),
