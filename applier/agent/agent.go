@@ -68,15 +68,10 @@ type Agent struct {
 	Log      *slog.Logger
 	Options  Options
 
-	// mu guards node and known, which the watch writes, and listed, isListed and lacking, which the fetcher reads.
+	// mu guards node and known, which the watch writes.
 	mu    sync.Mutex
 	node  Node
 	known bool
-	// listed is the list of executables of the newest bundle that was read, nil if it has none; isListed is false before.
-	listed   []byte
-	isListed bool
-	// lacking are the executables without which the published bundle could not be applied.
-	lacking []bundle.Digest
 
 	follower  follower
 	reporter  reporter
@@ -88,6 +83,7 @@ type Agent struct {
 	unreachable string
 	images      *images.Keeper
 	fetcher     *executables.Fetcher
+	fetchable   fetchable
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package
 	// they are since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -175,9 +171,14 @@ func (a *Agent) setNode(n Node, changed chan<- struct{}) {
 	a.mu.Lock()
 	a.node, a.known = n, true
 	a.mu.Unlock()
+	wake(changed)
+}
+
+// wake has the agent look at what has changed, unless it will already.
+func wake(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
-	default: // it is due already
+	default:
 	}
 }
 
@@ -355,40 +356,6 @@ func (a *Agent) reportDrift() {
 	}
 	for _, x := range a.found {
 		a.Log.Warn("differs", "verb", x.Verb, "entry", x.Entry, "reason", x.Reason)
-	}
-}
-
-// logApplierEvent logs what happened. A comparison in which nothing differs is silent.
-func (a *Agent) logApplierEvent(e protocol.Event) {
-	switch e.Event {
-	case protocol.EventAction:
-		if a.reports {
-			a.found = append(a.found, *e.Action)
-			return
-		}
-		a.Log.Info("action", "verb", e.Action.Verb, "entry", e.Action.Entry, "reason", e.Action.Reason)
-	case protocol.EventRollback:
-		a.Log.Error("rolling back", "reason", e.Message)
-	case protocol.EventNote:
-		a.Log.Warn(e.Message)
-	case protocol.EventResult:
-		if e.Result == protocol.ResultApplied || e.Result == protocol.ResultReboot || e.Result == protocol.ResultRolledBack {
-			a.Log.Info("result", "result", e.Result, "written", e.Written, "restarted", e.Restarted)
-		}
-	case protocol.EventPlan:
-		a.planned = e.Impact
-	case protocol.EventReceived, protocol.EventProbe, protocol.EventConfirm:
-	}
-}
-
-// sendEventToNode sends an event. One that gets lost is in the log and in the report.
-func (a *Agent) sendEventToNode(ctx context.Context, e Event) {
-	if a.Cluster == nil {
-		return
-	}
-	e.Time = a.Engine.Clock.Now()
-	if err := a.Cluster.Event(ctx, e); err != nil && ctx.Err() == nil {
-		a.Log.Warn("sending an event", "reason", e.Reason, "error", err)
 	}
 }
 

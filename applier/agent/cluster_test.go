@@ -378,7 +378,7 @@ func wanted(t *testing.T, w *world) layers.Wanted {
 	return layers.Wanted{Node: nodeName, Bundle: digest, Cluster: &c, Own: n}
 }
 
-// slowClock begins at the time of the host's clock, and goes on in real time: what is retried after a pause has to become due.
+// slowClock begins at the time of the host's clock, and goes on in real time, so that a retry becomes due.
 type slowClock struct {
 	clock
 	begun time.Time

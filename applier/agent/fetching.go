@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"wmco/applier"
 	"wmco/applier/agent/executables"
@@ -12,6 +13,16 @@ import (
 	"wmco/bundle/published"
 	"wmco/payload/sources"
 )
+
+// fetchable has what the fetcher reads of the agent.
+type fetchable struct {
+	mu sync.Mutex
+	// list is that of the newest bundle that was read, nil if it has none; known is false before.
+	list  []byte
+	known bool
+	// lacking are the executables without which the published bundle could not be applied.
+	lacking []bundle.Digest
+}
 
 // fetchesExecutables reports whether the agent fetches executables.
 func (a *Agent) fetchesExecutables() bool {
@@ -22,12 +33,7 @@ func (a *Agent) fetchesExecutables() bool {
 func (a *Agent) newFetcher(changed chan<- struct{}) *executables.Fetcher {
 	return &executables.Fetcher{
 		Registry: a.Registry, List: a.listExecutables, Stage: a.stageExecutables, Clock: a.Engine.Clock, Log: a.Log, Jitter: a.Options.Jitter,
-		Changed: func() {
-			select {
-			case changed <- struct{}{}:
-			default: // a report is due already
-			}
-		},
+		Changed: func() { wake(changed) },
 		Warn: func(ctx context.Context, message string) {
 			a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNotFetched, Message: message})
 		},
@@ -43,16 +49,16 @@ func (a *Agent) noteExecutables(b bundle.Bundle) {
 			data = f.Content.Data
 		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.listed, a.isListed = data, true
+	a.fetchable.mu.Lock()
+	defer a.fetchable.mu.Unlock()
+	a.fetchable.list, a.fetchable.known = data, true
 }
 
 // listExecutables returns the list of the newest bundle; before one was read, that of the bundle that the host has.
 func (a *Agent) listExecutables(ctx context.Context) ([]byte, error) {
-	a.mu.Lock()
-	data, known := a.listed, a.isListed
-	a.mu.Unlock()
+	a.fetchable.mu.Lock()
+	data, known := a.fetchable.list, a.fetchable.known
+	a.fetchable.mu.Unlock()
 	if known {
 		return data, nil
 	}
@@ -78,18 +84,18 @@ func (a *Agent) stageExecutables(ctx context.Context, all []archive.Content, fro
 // noteLacking notes executables without which the published bundle cannot be applied. What the applied bundle has is
 // fetched only then: it was damaged.
 func (a *Agent) noteLacking(digests []bundle.Digest) {
-	a.mu.Lock()
-	a.lacking = digests
-	a.mu.Unlock()
+	a.fetchable.mu.Lock()
+	a.fetchable.lacking = digests
+	a.fetchable.mu.Unlock()
 	if a.fetcher != nil {
 		a.fetcher.FetchAgain()
 	}
 }
 
 func (a *Agent) isLacking(d bundle.Digest) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Contains(a.lacking, d)
+	a.fetchable.mu.Lock()
+	defer a.fetchable.mu.Unlock()
+	return slices.Contains(a.fetchable.lacking, d)
 }
 
 // followFetch passes the permission to the fetcher, and follows a bundle again that lacked what has been fetched.
@@ -98,7 +104,7 @@ func (a *Agent) followFetch() {
 	if a.fetcher == nil || !known {
 		return
 	}
-	a.fetcher.Permit(node.Fetch)
+	a.fetcher.PermitPayload(node.Fetch)
 	f := &a.follower
 	if ended := a.fetcher.CountEnded(); ended != f.fetches {
 		f.fetches = ended

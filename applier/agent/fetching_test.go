@@ -116,7 +116,7 @@ func TestABundleThatLacksItsExecutablesIsAppliedWhenTheyCame(t *testing.T) {
 	if got := w.fetch(l.Payload); got.State != published.StateApplied || w.file(kubelet) != "another kubelet" {
 		t.Errorf("%+v", got)
 	}
-	// Its contents are swept, and somebody removes it.
+	// Its contents are swept, and its file is deleted.
 	for path := range w.host.Snapshot().Files {
 		if strings.HasPrefix(path, records.DirContents+`\`) {
 			if err := w.host.Remove(t.Context(), path); err != nil {

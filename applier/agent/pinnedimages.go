@@ -23,12 +23,7 @@ func (a *Agent) keepsImages() bool {
 func (a *Agent) newImageKeeper(changed chan<- struct{}) *images.Keeper {
 	return &images.Keeper{
 		Runtime: a.Images, List: a.readFile(bundle.PinnedImagesFile), Credentials: a.readFile(bundle.PinnedCredentialsFile), Clock: a.Engine.Clock, Log: a.Log, Jitter: a.Options.Jitter,
-		Changed: func() {
-			select {
-			case changed <- struct{}{}:
-			default: // a report is due already
-			}
-		},
+		Changed: func() { wake(changed) },
 		Warn: func(ctx context.Context, message string) {
 			a.sendEventToNode(ctx, Event{Warning: true, Reason: EventImageNotPulled, Message: message})
 		},

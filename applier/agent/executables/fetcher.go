@@ -1,5 +1,5 @@
-// Package executables fetches the executables that the bundle of a host lists, ahead of the bundle that needs them. It
-// works beside the node agent, and changes nothing that runs.
+// Package executables fetches the executables that a host's newest bundle lists, before a bundle that needs them is
+// applied. It works beside the node agent, and changes nothing that runs.
 package executables
 
 import (
@@ -73,8 +73,8 @@ type Fetcher struct {
 	logged string
 }
 
-// Permit names the payload that the operator permits to fetch; empty for none.
-func (f *Fetcher) Permit(payload bundle.Digest) {
+// PermitPayload names the payload that the operator permits to fetch; empty for none.
+func (f *Fetcher) PermitPayload(payload bundle.Digest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.permitted = payload
@@ -117,19 +117,23 @@ func (f *Fetcher) FetchDue(ctx context.Context) {
 	f.mu.Lock()
 	permitted, before := f.permitted, f.progress
 	f.mu.Unlock()
-	if err := f.readList(ctx); err != nil {
-		f.logOnce(err)
-		return
-	}
-	if permitted == "" || f.list.Payload != permitted {
+	if permitted == "" { // nothing is read at rest
 		f.failed, f.next = 0, 0
 		f.setProgress(published.FetchProgress{})
 		return
 	}
-	if before.Payload != permitted {
-		f.setProgress(published.FetchProgress{Payload: permitted})
+	if err := f.readList(ctx); err != nil {
+		f.logOnce(err)
+		return
 	}
-	if before.Payload == permitted && before.Done || f.Clock.SinceBoot() < f.next {
+	switch {
+	case f.list.Payload != permitted:
+		f.setProgress(published.FetchProgress{})
+		return
+	case before.Payload != permitted:
+		f.failed, f.next = 0, 0
+		f.setProgress(published.FetchProgress{Payload: permitted})
+	case before.Done, f.Clock.SinceBoot() < f.next:
 		return
 	}
 	if err := f.fetchMissing(ctx); err != nil && ctx.Err() == nil {
@@ -162,7 +166,7 @@ func (f *Fetcher) fetchMissing(ctx context.Context) error {
 	list := f.list
 	var all []archive.Content
 	for _, x := range list.Executables {
-		if c := x.Content(); !slices.ContainsFunc(all, func(o archive.Content) bool { return o.Digest == c.Digest }) {
+		if c := x.RawContent(); !slices.ContainsFunc(all, func(o archive.Content) bool { return o.Digest == c.Digest }) {
 			all = append(all, c)
 		}
 	}
@@ -187,11 +191,15 @@ func (f *Fetcher) fetchMissing(ctx context.Context) error {
 			return nil
 		}
 		f.Log.Info("fetching an executable", "name", x.Name, "bytes", x.Stored.Size)
-		data, err := f.Registry.FetchStored(ctx, list, x, func(n int64) { f.reportBytes(p, min(n, x.Stored.Size)) })
+		data, err := f.Registry.FetchStored(ctx, list, x, func(n int64) {
+			now := p
+			now.Present += min(n, x.Stored.Size)
+			f.setProgress(now)
+		})
 		if err != nil {
 			return fmt.Errorf("fetching %s: %w", x.Name, err)
 		}
-		if missing, err = f.Stage(ctx, all, stored{x.Content(), data}); err != nil {
+		if missing, err = f.Stage(ctx, all, stored{x.RawContent(), data}); err != nil {
 			return fmt.Errorf("keeping %s: %w", x.Name, err)
 		}
 		if slices.Contains(missing, x.Raw.Digest) {
@@ -236,30 +244,21 @@ func (f *Fetcher) logOnce(err error) {
 	}
 }
 
-// reportBytes reports bytes of an executable that is not whole yet, not with each of them.
-func (f *Fetcher) reportBytes(p published.FetchProgress, n int64) {
-	f.mu.Lock()
-	now := f.Clock.SinceBoot()
-	due := now-f.reported >= reportInterval
-	f.mu.Unlock()
-	if due {
-		p.Present += n
-		f.setProgress(p)
-	}
-}
-
+// setProgress notes how far the host is. More bytes alone are not reported at once: each report is a write of the Node.
 func (f *Fetcher) setProgress(p published.FetchProgress) {
 	f.mu.Lock()
-	changed := p != f.progress
-	f.progress = p
-	if changed && p.Done {
+	now, before := f.Clock.SinceBoot(), f.progress
+	before.Present, before.Wanted = p.Present, p.Wanted
+	due := p != before || p != f.progress && now-f.reported >= reportInterval
+	if due {
+		f.reported = now
+	}
+	if p != f.progress && p.Done {
 		f.ended++
 	}
-	if changed {
-		f.reported = f.Clock.SinceBoot()
-	}
+	f.progress = p
 	f.mu.Unlock()
-	if changed {
+	if due {
 		f.Changed()
 	}
 }

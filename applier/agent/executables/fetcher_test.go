@@ -127,12 +127,12 @@ func TestExecutablesAreFetchedWherePermitted(t *testing.T) {
 		h := newHost("1")
 		h.has[h.list.Executables[0].Raw.Digest] = true
 		for _, permitted := range []bundle.Digest{"", bundle.Of([]byte("2"))} {
-			h.Permit(permitted)
+			h.PermitPayload(permitted)
 			if p := h.runFor(t, time.Hour); len(h.fetched) > 0 || p != (published.FetchProgress{}) || h.reports > 0 {
 				t.Errorf("permitted %q: %q, %+v", permitted.Short(), h.fetched, p)
 			}
 		}
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		p := h.runFor(t, time.Minute)
 		if want := []string{"kube-proxy", "kubelet"}; !slices.Equal(h.fetched, want) || !p.Done || p.Failed || p.Present != p.Wanted || p.Wanted == 0 || p.Payload != h.list.Payload {
 			t.Errorf("%q, want %q; %+v", h.fetched, want, p)
@@ -156,7 +156,7 @@ func TestExecutablesAreFetchedWherePermitted(t *testing.T) {
 func TestARegistryThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		h.down = errors.New("mirror.example.com/wmco: answered 503")
 		if p := h.runFor(t, 30*time.Second); p.Failed || !strings.Contains(p.Message, "503") || len(h.warnings) > 0 {
 			t.Errorf("after two tries: %+v, %q", p, h.warnings)
@@ -179,7 +179,7 @@ func TestARegistryThatFails(t *testing.T) {
 func TestProgressForgivesFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		n := 0
 		h.during = func() {
 			n++
@@ -198,25 +198,25 @@ func TestProgressForgivesFailures(t *testing.T) {
 func TestWhatEndsAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost("1")
-		h.Permit(h.list.Payload)
-		h.during = func() { h.Permit("") }
+		h.PermitPayload(h.list.Payload)
+		h.during = func() { h.PermitPayload("") }
 		if p := h.runFor(t, time.Minute); len(h.fetched) != 1 || p.Done {
 			t.Errorf("permission was withdrawn: %q, %+v", h.fetched, p)
 		}
 		h = newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		h.locked = errors.New("locked")
 		if p := h.runFor(t, 5*time.Minute); len(h.fetched) > 0 || !p.Failed || p.Message != "locked" {
 			t.Errorf("a locked host: %q, %+v", h.fetched, p)
 		}
 		h = newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		h.damaged = "kubelet"
 		if p := h.runFor(t, 5*time.Minute); !p.Failed || !strings.Contains(p.Message, "kubelet could not be kept") {
 			t.Errorf("a damaged executable: %+v", p)
 		}
 		h = newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		ctx, stop := context.WithCancel(t.Context())
 		h.during = stop
 		h.Run(ctx)
@@ -230,7 +230,7 @@ func TestWhatEndsAFetch(t *testing.T) {
 func TestReportsOfProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		slow := &reporting{h: h, bytes: 100}
 		h.Fetcher.Registry = slow
 		for i := range h.list.Executables {
@@ -264,7 +264,7 @@ func (r *reporting) FetchStored(_ context.Context, _ sources.List, x sources.Exe
 func TestListsThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost("1")
-		h.Permit(h.list.Payload)
+		h.PermitPayload(h.list.Payload)
 		for i, list := range []func(context.Context) ([]byte, error){
 			func(context.Context) ([]byte, error) { return nil, errors.New("sharing violation") },
 			func(context.Context) ([]byte, error) { return []byte(`{"schema":7}`), nil },
@@ -273,6 +273,21 @@ func TestListsThatCannotBeRead(t *testing.T) {
 			if p := h.runFor(t, time.Minute); len(h.fetched) > 0 || p.Done {
 				t.Error(fmt.Sprint(i), h.fetched, p)
 			}
+		}
+	})
+}
+
+// TestNothingIsReadAtRest: a thousand nodes have nothing to fetch for months.
+func TestNothingIsReadAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost("1")
+		read, list := 0, h.List
+		h.List = func(ctx context.Context) ([]byte, error) {
+			read++
+			return list(ctx)
+		}
+		if h.runFor(t, time.Hour); read > 0 || h.reports > 0 {
+			t.Errorf("the list was read %d times, and %d reports were sent", read, h.reports)
 		}
 	})
 }
