@@ -3,7 +3,6 @@ package render
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -89,36 +87,6 @@ const (
 	// PullSecretMirrorsOnly is for mirrors and pinned images alone.
 	PullSecretMirrorsOnly PullSecretMode = "MirrorsOnly"
 )
-
-// ExecutablesFrom is where a node that has joined gets executables from.
-type ExecutablesFrom string
-
-const (
-	// ExecutablesFromAny is the operator's image, and the operator over SSH where that cannot be fetched from.
-	ExecutablesFromAny ExecutablesFrom = "Any"
-	// ExecutablesFromRegistry is the operator's image alone.
-	ExecutablesFromRegistry ExecutablesFrom = "Registry"
-	// ExecutablesFromSSH is the operator over SSH alone.
-	ExecutablesFromSSH ExecutablesFrom = "SSH"
-)
-
-// ExecutableSettings are about how nodes get executables.
-type ExecutableSettings struct {
-	From ExecutablesFrom `json:"from"`
-	// Image has the executables of the operator's version, by digest; empty is the image that the operator runs.
-	Image string `json:"image,omitempty"`
-}
-
-func (x ExecutableSettings) checkValues() bundle.Findings {
-	var findings bundle.Findings
-	if !slices.Contains([]ExecutablesFrom{ExecutablesFromAny, ExecutablesFromRegistry, ExecutablesFromSSH}, x.From) {
-		findings = append(findings, invalidSetting("executables.from", "%q is none of Any, Registry and SSH", x.From))
-	}
-	if err := bundle.CheckImageByDigest(x.Image); x.Image != "" && err != nil {
-		findings = append(findings, invalidSetting("executables.image", "%v", err))
-	}
-	return findings
-}
 
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
@@ -417,19 +385,6 @@ func (r RolloutSettings) checkValues() bundle.Findings {
 		findings = append(findings, invalidSetting("rollout.fetchRate", "%q is not 0 or a number of bytes per second from 16Ki to 1Ti", r.FetchRate))
 	}
 	return append(findings, r.checkWindows()...)
-}
-
-// fetchBytes is FetchRate as a number.
-func (r RolloutSettings) fetchBytes() (int64, error) {
-	q, err := resource.ParseQuantity(r.FetchRate)
-	if err != nil {
-		return 0, err
-	}
-	n, whole := q.AsInt64()
-	if !whole || n != 0 && (n < 16<<10 || n > 1<<40) {
-		return 0, errors.New("out of range")
-	}
-	return n, nil
 }
 
 // The limits of the times of a rollout. The agent itself waits five minutes for a node to be Ready.

@@ -69,6 +69,11 @@ func TestListOfExecutables(t *testing.T) {
 	if l.Rate != 1<<20 || l.Payload != builtPayload().For(c.Kubernetes()).Digest() || !file.Secret || file.Access != bundle.AccessAdmins || strings.Contains(string(file.Content.Shown()), auth) {
 		t.Errorf("rate %d, %s, secret %t, access %s", l.Rate, l.Payload, file.Secret, file.Access)
 	}
+	c.Settings.PullSecret = PullSecretMirrorsOnly
+	if only, _, _ := executableListOf(t, c, operatorImage); only.Places[0].Auth.Reveal() != auth || !only.Places[1].Auth.IsZero() {
+		t.Error("with pullSecret: MirrorsOnly, nodes have the entry of the registry")
+	}
+	c.Settings.PullSecret = PullSecretNode
 	has := func(name string) bool {
 		return slices.ContainsFunc(l.Executables, func(x sources.Executable) bool { return x.Name == name })
 	}

@@ -2,7 +2,7 @@
 //
 //	Inputs --check--> findings
 //	   |                            cluster layer, once per stage --.
-//	   '--views--> emitter --catalog-->                              >-- bundle
+//	   '--views--> contents --catalog-->                             >-- bundle
 //	                                node layer, once per node ------'
 //
 // It never reads a file, a cluster, a clock or the environment: the same inputs give the same bytes on any machine.

@@ -21,17 +21,12 @@ func (e *emitter) executableListEntries() {
 	if !ok || len(list.Places) == 0 {
 		return
 	}
-	data, err := list.Encode()
+	content, err := encodedContent(list, list.Masked())
 	if err != nil {
 		e.errs = append(e.errs, err)
 		return
 	}
-	preview, err := list.Masked().Encode()
-	if err != nil {
-		e.errs = append(e.errs, err)
-		return
-	}
-	e.addContent(r, r.Name, maybeSecret(data, preview))
+	e.addContent(r, r.Name, content)
 	e.addCauses(r, r.Name)
 }
 
@@ -66,9 +61,10 @@ func (c Cluster) executableSources(o Options) (sources.List, bundle.Findings) {
 		}}
 	}
 	for i, p := range l.Places {
-		if p.Source {
-			l.Places[i].Auth, l.Places[i].Source = mirrors.CredentialsFor(c.Mirrors.PullSecret, image.Name()), false
+		if p.Source && c.Settings.PullSecret == PullSecretNode {
+			l.Places[i].Auth = mirrors.CredentialsFor(c.Mirrors.PullSecret, image.Name())
 		}
+		l.Places[i].Source = false
 	}
 	return l, nil
 }

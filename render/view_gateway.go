@@ -62,12 +62,15 @@ func (e *emitter) gatewayEntries() {
 	})
 }
 
-func placesContent(t places.Table) (bundle.Content, error) {
-	data, err := t.Encode()
+func placesContent(t places.Table) (bundle.Content, error) { return encodedContent(t, t.Masked()) }
+
+// encodedContent returns what is encoded, with its masked form for previews.
+func encodedContent(all, masked interface{ Encode() ([]byte, error) }) (bundle.Content, error) {
+	data, err := all.Encode()
 	if err != nil {
 		return bundle.Content{}, err
 	}
-	preview, err := t.Masked().Encode()
+	preview, err := masked.Encode()
 	return maybeSecret(data, preview), err
 }
 
