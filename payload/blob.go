@@ -16,8 +16,8 @@ type Blob struct {
 // maxSize is the largest size of an executable, in bytes. It is six times the size of the largest that we ship.
 const maxSize = 512 << 20
 
-// Check returns an error unless it is the digest and the size of an executable.
-func (b Blob) Check() error {
+// CheckValues returns an error unless it is the digest and the size of an executable.
+func (b Blob) CheckValues() error {
 	if err := b.Digest.Validate(); err != nil {
 		return err
 	}

@@ -31,17 +31,17 @@ const attempts = 5
 // partial is what there is of a layer.
 type partial interface {
 	io.Writer
-	size() (int64, error)
+	countBytes() (int64, error)
 	// open reads it from its beginning.
-	open() (io.ReadCloser, error)
+	openBytes() (io.ReadCloser, error)
 	// discard drops all of it.
-	discard() error
+	discardBytes() error
 }
 
 // onDisk is a partial in a file, which need not exist.
 type onDisk string
 
-func (f onDisk) size() (int64, error) {
+func (f onDisk) countBytes() (int64, error) {
 	info, err := os.Stat(string(f))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -62,9 +62,9 @@ func (f onDisk) Write(p []byte) (int, error) {
 	return n, errors.Join(err, out.Close())
 }
 
-func (f onDisk) open() (io.ReadCloser, error) { return os.Open(string(f)) }
+func (f onDisk) openBytes() (io.ReadCloser, error) { return os.Open(string(f)) }
 
-func (f onDisk) discard() error {
+func (f onDisk) discardBytes() error {
 	if err := os.Remove(string(f)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -74,7 +74,7 @@ func (f onDisk) discard() error {
 // inMemory is a partial in memory.
 type inMemory struct{ data []byte }
 
-func (m *inMemory) size() (int64, error) { return int64(len(m.data)), nil }
+func (m *inMemory) countBytes() (int64, error) { return int64(len(m.data)), nil }
 
 // Write implements io.Writer.
 func (m *inMemory) Write(p []byte) (int, error) {
@@ -82,9 +82,11 @@ func (m *inMemory) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (m *inMemory) open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.data)), nil }
+func (m *inMemory) openBytes() (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(m.data)), nil
+}
 
-func (m *inMemory) discard() error {
+func (m *inMemory) discardBytes() error {
 	m.data = m.data[:0]
 	return nil
 }
@@ -110,7 +112,7 @@ func (r repository) fetchLayer(ctx context.Context, l descriptor, into partial, 
 
 // continueLayer fetches the rest of a layer, and returns how much there is of it then.
 func (r repository) continueLayer(ctx context.Context, l descriptor, into partial, report func(int64)) (int64, error) {
-	begin, err := into.size()
+	begin, err := into.countBytes()
 	if err != nil || begin == l.Size {
 		return l.Size, err
 	}
@@ -125,7 +127,7 @@ func (r repository) continueLayer(ctx context.Context, l descriptor, into partia
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusPartialContent || len(header) == 0 {
 		begin = 0 // the registry sends all of it
-		if err := into.discard(); err != nil {
+		if err := into.discardBytes(); err != nil {
 			return 0, err
 		}
 	}
@@ -150,7 +152,7 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // verifyLayer discards other bytes than those of the layer, so that it is fetched again.
 func verifyLayer(l descriptor, have partial) error {
-	in, err := have.open()
+	in, err := have.openBytes()
 	if err != nil {
 		return err
 	}
@@ -160,14 +162,14 @@ func verifyLayer(l descriptor, have partial) error {
 		return err
 	}
 	if got := digest.NewDigest(digest.SHA256, hash); got != l.Digest {
-		return errors.Join(errors.New("the registry sent other bytes than the digest names"), have.discard())
+		return errors.Join(errors.New("the registry sent other bytes than the digest names"), have.discardBytes())
 	}
 	return nil
 }
 
 // unpackLayer calls use for the files of Folder that a layer has.
 func unpackLayer(l descriptor, have partial, use func(base string, content io.Reader) error) error {
-	in, err := have.open()
+	in, err := have.openBytes()
 	if err != nil {
 		return err
 	}

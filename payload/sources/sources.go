@@ -40,8 +40,8 @@ type Executable struct {
 	Raw, Stored payload.Blob
 }
 
-// Content is the executable as the records of a host have it.
-func (x Executable) Content() archive.Content {
+// RawContent is the executable as the records of a host have it.
+func (x Executable) RawContent() archive.Content {
 	return archive.Content{Digest: x.Raw.Digest, SHA256: digest.Digest(x.Raw.Digest).Encoded(), Size: x.Raw.Size, Stored: x.Stored.Size}
 }
 
@@ -83,7 +83,7 @@ const (
 
 // Encode returns the content of the file, with the credentials in clear. What Decode would refuse is an error.
 func (l List) Encode() ([]byte, error) {
-	if err := l.check(); err != nil {
+	if err := l.checkValues(); err != nil {
 		return nil, err
 	}
 	f := file{Schema: schema, Payload: l.Payload, Image: imageJSON{l.Image.Registry, l.Image.Repository, l.Image.Reference}, Rate: l.Rate}
@@ -131,11 +131,11 @@ func Decode(data []byte) (List, error) {
 	for _, x := range f.Executables {
 		l.Executables = append(l.Executables, Executable(x))
 	}
-	return l, l.check()
+	return l, l.checkValues()
 }
 
-// check refuses a list that a host cannot fetch by.
-func (l List) check() error {
+// checkValues refuses a list that a host cannot fetch by.
+func (l List) checkValues() error {
 	image := digest.Digest(l.Image.Reference)
 	switch {
 	case l.Payload.Validate() != nil || l.Payload.Keyed():
@@ -151,7 +151,7 @@ func (l List) check() error {
 		}
 	}
 	for i, x := range l.Executables {
-		if x.Name == "" || x.Raw.Check() != nil || x.Stored.Check() != nil {
+		if x.Name == "" || x.Raw.CheckValues() != nil || x.Stored.CheckValues() != nil {
 			return fmt.Errorf("%s: executables[%d] is no executable", what, i)
 		}
 		if i > 0 && l.Executables[i-1].Name >= x.Name {

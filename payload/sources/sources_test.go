@@ -47,7 +47,7 @@ func TestLists(t *testing.T) {
 	if err != nil || strings.Contains(string(shown)+fmt.Sprintf("%+v", l), l.Places[0].Auth.Reveal()) {
 		t.Errorf("%v: a secret is shown", err)
 	}
-	if c := l.Executables[1].Content(); c.Validate() != nil || c.Digest != l.Executables[1].Raw.Digest || c.Stored != l.Executables[1].Stored.Size {
+	if c := l.Executables[1].RawContent(); c.Validate() != nil || c.Digest != l.Executables[1].Raw.Digest || c.Stored != l.Executables[1].Stored.Size {
 		t.Errorf("%+v", c)
 	}
 	later := strings.Replace(string(data), `"schema": 1,`, `"schema": 1, "added": {},`, 1)

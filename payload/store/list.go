@@ -113,7 +113,7 @@ func (e Entry) check() error {
 		return errors.New("this version of wmco does not ship it")
 	}
 	for _, b := range []Blob{e.Raw, e.Stored} {
-		if err := b.Check(); err != nil {
+		if err := b.CheckValues(); err != nil {
 			return err
 		}
 	}

@@ -4,8 +4,8 @@
 //	payload.json       every executable: digest and size, raw and stored; module, version, release of Go
 //	<name>.exe.zst     the executable, compressed
 //
-//	Open   the list and the names and sizes of the files      Verify   every byte of every file
-//	Stored, Raw   one content as a stream that ends with an error if it does not match the list
+//	Open   checks the list and the files' names and sizes      Verify   checks every byte
+//	Stored, Raw   a compressed or raw stream, which ends with an error if it does not match the list
 package store
 
 import (

@@ -69,8 +69,8 @@ func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	return m.watch.ObserveNode(n, passed)
 }
 
-// errOutdated means that an earlier signed annotation was put back.
-var errOutdated = errors.New("an earlier annotation was put back")
+// errOutdated means that others have written an earlier signed annotation again.
+var errOutdated = errors.New("an earlier annotation was written again")
 
 // noteSigned notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports
 // whether what stands there is what this operator published last, as far as it knows: an earlier one that was put back

@@ -32,7 +32,6 @@ type Server struct {
 
 	content map[string][]byte
 	mu      sync.Mutex
-	status  int
 	sent    map[string]int
 }
 
@@ -54,20 +53,20 @@ func New(t *testing.T, folder string) *Server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := s.add("blobs", layerOf(t, fetch.Folder+"/"+e.File(), data))
+		l := s.addObject("blobs", layerOf(t, fetch.Folder+"/"+e.File(), data))
 		l["annotations"] = map[string]string{fetch.LayerAnnotation: e.File()}
 		layers = append(layers, l)
 	}
-	manifest, err := json.Marshal(map[string]any{"schemaVersion": 2, "config": s.add("blobs", []byte("{}")), "layers": layers})
+	manifest, err := json.Marshal(map[string]any{"schemaVersion": 2, "config": s.addObject("blobs", []byte("{}")), "layers": layers})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Image = fmt.Sprintf("%s/%s@%s", s.Host(), repository, s.add("manifests", manifest)["digest"])
+	s.Image = fmt.Sprintf("%s/%s@%s", s.HostPort(), repository, s.addObject("manifests", manifest)["digest"])
 	return s
 }
 
-// Host is the registry's name.
-func (s *Server) Host() string { return strings.TrimPrefix(s.URL, "https://") }
+// HostPort is the registry's name.
+func (s *Server) HostPort() string { return strings.TrimPrefix(s.URL, "https://") }
 
 // layerOf returns a layer with one file.
 func layerOf(t *testing.T, name string, data []byte) []byte {
@@ -91,22 +90,15 @@ func layerOf(t *testing.T, name string, data []byte) []byte {
 	return out.Bytes()
 }
 
-// add adds an object, and returns its descriptor.
-func (s *Server) add(kind string, data []byte) map[string]any {
+// addObject adds an object, and returns its descriptor.
+func (s *Server) addObject(kind string, data []byte) map[string]any {
 	d := digest.FromBytes(data).String()
 	s.content[kind+"/"+d] = data
 	return map[string]any{"mediaType": "any", "digest": d, "size": len(data)}
 }
 
-// Answer has the registry answer a status in place of what it has; 0 ends that.
-func (s *Server) Answer(status int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status = status
-}
-
-// Layers returns how many layers were sent.
-func (s *Server) Layers() int {
+// CountLayers returns how many layers were sent.
+func (s *Server) CountLayers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent["blobs"]
@@ -117,19 +109,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/v2/"+repository+"/")
 	s.mu.Lock()
 	data, ok := s.content[name]
-	status := s.status
-	if status == 0 && ok {
+	if ok {
 		s.sent[path.Dir(name)]++
 	}
 	s.mu.Unlock()
-	switch {
-	case status != 0:
-		w.WriteHeader(status)
-	case !ok:
+	if !ok {
 		w.WriteHeader(http.StatusNotFound)
-	default:
-		_, _ = w.Write(data)
+		return
 	}
+	_, _ = w.Write(data)
 }
 
 // NewFetcher returns what a node agent fetches with. It accepts any certificate, as of a registry in insecureRegistries.
