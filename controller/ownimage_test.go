@@ -42,7 +42,7 @@ func TestTheImageOfTheOperator(t *testing.T) {
 		"the API server is away":      {pod: pod("manager", image), failed: errors.New("connection refused"), waits: true},
 	} {
 		asked := 0
-		o := ownImage{Namespace: "operator", Pod: "a", Log: logr.Discard(), Live: interceptor.NewClient(fake.NewFakeClient(c.pod).(client.WithWatch), interceptor.Funcs{
+		o := ownImage{Namespace: "operator", Pod: "a", Log: logr.Discard(), Live: interceptor.NewClient(fake.NewFakeClient(c.pod), interceptor.Funcs{
 			Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
 				asked++
 				if c.failed != nil {
