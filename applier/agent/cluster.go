@@ -69,7 +69,7 @@ const (
 	// EventImageNotPulled is sent when several pulls of a pinned image have failed.
 	EventImageNotPulled = "PinnedImageNotPulled"
 	// EventNotFetched is sent when several tries to fetch executables have failed.
-	EventNotFetched = "ExecutablesNotFetched"
+	EventNotFetched = published.ReasonNotFetched
 	// EventNetworkRestarted is sent when services were restarted because the Host Network Service of Windows had crashed,
 	// EventNetworkUnstable when it crashes more often than the agent restarts the dependent services.
 	EventNetworkRestarted = "HostNetworkRestarted"

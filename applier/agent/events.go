@@ -25,7 +25,7 @@ func (a *Agent) logApplierEvent(e protocol.Event) {
 		}
 	case protocol.EventPlan:
 		a.planned = e.Impact
-	case protocol.EventReceived, protocol.EventProbe, protocol.EventConfirm:
+	case protocol.EventReceived, protocol.EventFetching, protocol.EventProbe, protocol.EventConfirm:
 	}
 }
 

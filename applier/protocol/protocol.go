@@ -65,6 +65,8 @@ type Unhealthy struct {
 type EventKind string
 
 const (
+	// EventFetching means that the host fetches executables, and has Bytes of AllBytes.
+	EventFetching EventKind = "fetching"
 	// EventReceived means that a content has arrived and is kept.
 	EventReceived EventKind = "received"
 	// EventPlan means that the plan is made; Total is the number of its actions, Impact what they cost.
@@ -117,6 +119,9 @@ type Event struct {
 	Action *Action `json:"action,omitempty"`
 	Done   int     `json:"done,omitempty"`
 	Total  int     `json:"total,omitempty"`
+	// Bytes of AllBytes are there, in EventFetching: those of executables as they are stored in the image.
+	Bytes    int64 `json:"bytes,omitempty"`
+	AllBytes int64 `json:"allBytes,omitempty"`
 	// Content is what arrived, in EventReceived.
 	Content bundle.Digest `json:"content,omitempty"`
 	// Service is the one that EventProbe is about.

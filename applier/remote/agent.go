@@ -29,6 +29,8 @@ type Request struct {
 	Source archive.Source
 	// Reset is the name of the Node that the host may stop being, for a bundle with which it joins; empty is none.
 	Reset string
+	// Fetch has the host fetch executables that it lacks; nil sends them.
+	Fetch *Fetch
 }
 
 // ApplyOptions are how a request is applied.
@@ -63,6 +65,7 @@ const (
 	wordVersion   = "version"
 	wordSelfTest  = "selftest"
 	wordPreflight = "preflight"
+	wordFetch     = "fetch"
 	// flagChange lets a host become another node.
 	flagChange = "--change-node"
 	// flagRemoveKeys accepts that a bundle removes the signing keys of the host.
@@ -137,11 +140,18 @@ func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(
 	if o.DryRun {
 		return a.sendAndApply(ctx, r, o, nil, tell)
 	}
-	result, err := a.sendAndApply(ctx, r, o, seen.Missing, unlessMissing(tell))
+	missing, err := a.fetchMissing(ctx, r, seen.Missing)
+	if err != nil {
+		return protocol.Event{}, err
+	}
+	result, err := a.sendAndApply(ctx, r, o, missing, unlessMissing(tell))
 	if err != nil || !isMissing(result) {
 		return result, err
 	}
-	return a.sendAndApply(ctx, r, o, slices.Concat(seen.Missing, result.Missing), tell)
+	if missing, err = a.fetchMissing(ctx, r, slices.Concat(missing, result.Missing)); err != nil {
+		return protocol.Event{}, err
+	}
+	return a.sendAndApply(ctx, r, o, missing, tell)
 }
 
 // resultIfDone returns the result if there is nothing to apply, or if the impact is higher than allowed.
@@ -205,7 +215,11 @@ func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (proto
 	if err != nil {
 		return protocol.Event{}, err
 	}
-	result, err := a.stageMissing(ctx, r, seen.Missing, wait)
+	missing, err := a.fetchMissing(ctx, r, seen.Missing)
+	if err != nil {
+		return protocol.Event{}, err
+	}
+	result, err := a.stageMissing(ctx, r, missing, wait)
 	if err != nil || !isMissing(result) {
 		return result, err
 	}

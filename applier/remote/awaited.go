@@ -52,7 +52,7 @@ func (w *Awaited) NoteEvent(e protocol.Event, now time.Time) {
 				break
 			}
 		}
-	case protocol.EventNote, protocol.EventReceived:
+	case protocol.EventNote, protocol.EventReceived, protocol.EventFetching:
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *RunSteps) NoteEvent(e protocol.Event, now time.Time) {
 		r.rolling, r.text = true, "rolling back: "+e.Message
 	case protocol.EventResult:
 		r.text = ""
-	case protocol.EventProbe, protocol.EventNote, protocol.EventReceived:
+	case protocol.EventProbe, protocol.EventNote, protocol.EventReceived, protocol.EventFetching:
 	}
 }
 

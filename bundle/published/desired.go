@@ -32,6 +32,8 @@ const (
 	// bundle. The operator permits it to some nodes at a time. Whoever writes it makes a node fetch earlier what it is to
 	// fetch, and nothing else.
 	FetchAnnotation = domain + "fetch-executables"
+	// ReasonNotFetched is the reason of Events about executables that could not be fetched.
+	ReasonNotFetched = "ExecutablesNotFetched"
 	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to
 	// the length of a label.
 	LayerLabel = domain + "layer"

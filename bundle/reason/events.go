@@ -15,7 +15,6 @@ func Events() []Entry {
 		{"InstanceRemovalWaiting", "", "The instance cannot be removed yet.", "correct the cause in the message; the operator retries. If the host no longer exists, `oc annotate node NODE windowsmachineconfig.openshift.io/remove=force`"},
 		{"InstanceTeardown", "", "The instance was removed.", "none; after a forced removal, remove what the message lists before you reuse the host"},
 		{"RemovalForgotten", "", "The annotation that requests a removal was deleted, because the host has an entry again.", "to remove the host, remove its entry"},
-		{"ExecutablesNotFetched", "", "The node cannot fetch the executables of a new operator version. It retries; with `executables.from: Any` the operator copies them.", "correct the cause in the message, such as a missing mirror, password, proxy or CA"},
 		{"PinnedImageNotPulled", "", "An image of a PinnedImageSet could not be pulled, or the disk has no room for it. It is retried.", "check the name and registry of the image, or free space on drive C:"},
 		{"NodeRelabeled", "", "The Node had another label kubernetes.io/os, which was restored.", "check the host: only its kubelet, or a program with its certificate, can change the label"},
 		{"AgentRepaired", "", "The node agent was silent, and was repaired over SSH.", fixNothing},

@@ -22,6 +22,7 @@ func hostStatus() []Entry {
 		{"AddressNotOnHost", "", "The host does not have the address of its entry, for example behind NAT. Nothing is changed on it.", "use the host's own address in the cluster's network"},
 		{"OtherRun", "", "Another process is changing the host or uploading the node agent: an operator, `wmco apply` or the host's agent.", "wait; if that process (in the message) hangs, end it on the host"},
 		{"APIServerError", "", "The API server does not respond, or responds with an error. The host is not the cause.", "none; the operator retries every five seconds. If it persists, check the API server"},
+		{"ExecutablesNotFetched", "", "The host cannot fetch executables of the operator's image. It is retried; with `executables.from: Any` the operator sends them over SSH.", "correct the cause in the message, such as a missing mirror, password, proxy or CA"},
 		{"JoinFailed", "", "The join failed.", "correct the cause in the message; the operator retries"},
 		{"CertificateExpired", "", "The certificate of the kubelet has expired.", "for a Machine, delete the Machine. A host of windows-instances joins again automatically"},
 		{"MachineTooOld", "", "The host of the Machine could not join within two hours, and the cluster no longer approves a first certificate for it.", "delete the Machine"},

@@ -123,7 +123,7 @@ operator call them over SSH, and people can too.`,
 	)
 	platformCommands(root, a)
 	root.AddCommand(
-		observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a),
+		observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), fetchCommand(a), confirmCommand(a), factsCommand(a),
 		repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a),
 		preflightCommand(a), registryCommand(a), selftestCommand(a), versionCommand(a),
 	)

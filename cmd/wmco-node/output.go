@@ -22,6 +22,8 @@ func (a *app) printEvent(e protocol.Event) {
 	switch e.Event {
 	case protocol.EventReceived:
 		cli.Printf(a.stdout, "received %s\n", e.Content.Short())
+	case protocol.EventFetching:
+		cli.Printf(a.stdout, "fetched %d of %d bytes\n", e.Bytes, e.AllBytes)
 	case protocol.EventPlan:
 		cli.Printf(a.stdout, "plan: %s\n", e.Message)
 	case protocol.EventAction:

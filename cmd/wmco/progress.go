@@ -254,7 +254,7 @@ func eventText(e protocol.Event) string {
 		return "rolling back: " + e.Message
 	case protocol.EventResult:
 		return cmp.Or(e.Message, string(e.Result))
-	case protocol.EventReceived:
+	case protocol.EventReceived, protocol.EventFetching:
 		return ""
 	}
 	return ""

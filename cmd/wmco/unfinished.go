@@ -55,7 +55,7 @@ func (u *unfinished) noteEvent(e protocol.Event) {
 		u.rolling, u.confirming = true, false
 	case protocol.EventResult:
 		u.ended = true
-	case protocol.EventReceived, protocol.EventProbe, protocol.EventNote:
+	case protocol.EventReceived, protocol.EventFetching, protocol.EventProbe, protocol.EventNote:
 	}
 }
 

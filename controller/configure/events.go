@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle/published"
 	"wmco/render"
 )
 
@@ -37,6 +38,10 @@ func InstanceReference(ctx context.Context, r client.Reader, namespace, entry st
 // differ only in their note, and keeps the first note. So the action of a failure is its reason, and each entry has a
 // field path.
 func RecordProgress(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
+	if p.NotFetched != "" {
+		recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotFetched, ActionJoin, "%s",
+			published.Shorten("executables could not be fetched, and were sent over SSH: "+p.NotFetched))
+	}
 	switch {
 	case p.Finished:
 		recorder.Eventf(about, nil, corev1.EventTypeNormal, done, ActionJoin, "%s", p.DisplayText())

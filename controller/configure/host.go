@@ -41,6 +41,8 @@ type Joiner struct {
 	Hosts  *hosts.Hosts
 	Login  *hosts.Login
 	Checks *Checks
+	// Executables are those that hosts get.
+	Executables *Executables
 	// Version is that of the operator.
 	Version string
 	Log     logr.Logger
@@ -185,6 +187,14 @@ func (h Host) applyHostBundle(ctx context.Context) Progress {
 		return h.progressOfError(err)
 	}
 	w.MaxImpact, w.Reboot = bundle.ImpactReboot, true
+	notFetched := ""
+	w.Fetch = h.fetchExecutables(func(why string) { notFetched = why })
+	p := h.applyWish(ctx, w)
+	p.NotFetched = notFetched
+	return p
+}
+
+func (h Host) applyWish(ctx context.Context, w hosts.Wish) Progress {
 	if h.Name == "" {
 		w.Check = func(facts bundle.Facts) error { return h.identifyHost(ctx, w.Target, facts) }
 		w.Reset = h.formerNode
@@ -221,7 +231,7 @@ func (h Host) formerNode(facts bundle.Facts) string {
 // (CheckFacts).
 func (h Host) ApplyRequest() (hosts.Wish, error) {
 	target, err := h.Hosts.TargetOf(gather.HostID(h.Node), LoginAccount(h.Node, h.Wanted.Cluster.Platform), h.Address)
-	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.Wanted, Check: h.CheckFacts}, err
+	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.Wanted, Check: h.CheckFacts, Fetch: h.fetchExecutables(func(string) {})}, err
 }
 
 // progressOfError returns the Progress for an error.

@@ -49,6 +49,8 @@ type Progress struct {
 	Node string
 	// Again is how long to wait before the next call if no watch event comes first; zero means no such call.
 	Again time.Duration
+	// NotFetched is why the host could not fetch executables, which were sent to it; empty where it could.
+	NotFetched string
 	// Err is why a step failed.
 	Err error
 }
@@ -71,6 +73,7 @@ const (
 	ReasonOtherCluster = reason.HostOfAnotherCluster
 	ReasonOtherRun     = "OtherRun"
 	ReasonAPIError     = "APIServerError"
+	ReasonNotFetched   = published.ReasonNotFetched
 	ReasonFailed       = "JoinFailed"
 	// Of a removal.
 	ReasonDrainBlocked = "DrainBlocked"
@@ -81,7 +84,7 @@ const (
 func FailureReasons() []string {
 	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack,
 		ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonOtherCluster, ReasonExpired,
-		ReasonAPIError, ReasonFailed}
+		ReasonNotFetched, ReasonAPIError, ReasonFailed}
 }
 
 // Pauses between two calls.

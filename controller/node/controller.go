@@ -80,7 +80,7 @@ func New(o Options) *Nodes {
 		adopter:  adopter{joiner: o.Joiner, readDesired: o.ReadDesired, clock: o.Clock, events: recorder, log: o.Log},
 		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: recorder, log: o.Log},
 		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log,
-			fetching: fetches{silence: o.Joiner.Silence, elapsed: o.Joiner.Elapsed, list: func(ctx context.Context) ([]windowsnode.Node, error) {
+			fetching: fetches{countHosts: o.Payload.CountHosts, silence: o.Joiner.Silence, elapsed: o.Joiner.Elapsed, list: func(ctx context.Context) ([]windowsnode.Node, error) {
 				return o.Decoded.ListCached(ctx, o.Joiner.Reader)
 			}}},
 		logins: loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines,
@@ -88,6 +88,7 @@ func New(o Options) *Nodes {
 		repairer: agentRepairer{joiner: o.Joiner, events: recorder, log: o.Log},
 	}
 	n.adopter.upgrader = &n.upgrader
+	o.Payload.CountNodes = n.upgrader.fetching.countNodes
 	return n
 }
 

@@ -42,6 +42,8 @@ type fetches struct {
 	list    func(context.Context) ([]windowsnode.Node, error)
 	silence windowsnode.Silence
 	elapsed func() time.Duration
+	// countHosts returns how many hosts fetch that have no node agent yet.
+	countHosts func() int
 
 	mu sync.Mutex
 	// permitted are the nodes that may fetch payload, by name; nil before the first one. Their annotations do not count,
@@ -100,12 +102,27 @@ func progressOf(n windowsnode.Node, payload bundle.Digest) published.FetchProgre
 	return n.Report.Fetch
 }
 
-// isFull reports whether as many nodes fetch as may. One that is off or silent, that has all, or that makes no progress,
-// does not count.
+// isFull reports whether as many nodes and hosts fetch as may.
 func (f *fetches) isFull(ctx context.Context, most int) (bool, error) {
+	n, err := f.count(ctx)
+	return n+f.countHosts() >= most, err
+}
+
+// countNodes returns how many nodes fetch.
+func (f *fetches) countNodes(ctx context.Context) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.payload == "" {
+		return 0, nil
+	}
+	return f.count(ctx)
+}
+
+// count returns how many nodes fetch. One that is off or silent, that has all, or that makes no progress, does not count.
+func (f *fetches) count(ctx context.Context) (int, error) {
 	nodes, err := f.list(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	now := f.elapsed()
 	if f.permitted == nil {
@@ -123,7 +140,7 @@ func (f *fetches) isFull(ctx context.Context, most int) (bool, error) {
 			count++
 		}
 	}
-	return count >= most, nil
+	return count, nil
 }
 
 // forgetNode forgets a node that fetches no longer.

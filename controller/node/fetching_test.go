@@ -26,7 +26,7 @@ type fetchScene struct {
 func newFetchScene(n int) *fetchScene {
 	s := &fetchScene{}
 	s.fetches = fetches{
-		silence: windowsnode.SilenceByKubelet, elapsed: func() time.Duration { return s.now },
+		countHosts: func() int { return 0 }, silence: windowsnode.SilenceByKubelet, elapsed: func() time.Duration { return s.now },
 		list: func(context.Context) ([]windowsnode.Node, error) { return s.nodes, nil },
 	}
 	for i := range n {

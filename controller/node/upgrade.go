@@ -100,7 +100,7 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 	}
 	copying, turn := up.copying.WithTurn(ctx, "", nil)
 	copying, end := up.joiner.Unjoined.BeginWork(copying, node.Name, configure.CopyExecutables())
-	event, err := up.stageExecutables(copying, node.Name)
+	event, err := up.copyExecutables(copying, node.Name)
 	end()
 	turn.End()
 	switch {
@@ -169,16 +169,35 @@ func (up *upgrader) versionMarks(node windowsnode.Node, payload bundle.Digest) c
 	return m
 }
 
-// stageExecutables copies what the host lacks. Nothing that runs there is changed.
+// copyExecutables copies what the host lacks, after it could not fetch it.
+func (up *upgrader) copyExecutables(ctx context.Context, name string) (protocol.Event, error) {
+	w, err := up.wishFor(ctx, name)
+	if err != nil {
+		return protocol.Event{}, err
+	}
+	w.Fetch = nil
+	return up.stage(ctx, w)
+}
+
+// stageExecutables has the host fetch what it lacks, and copies the rest.
 func (up *upgrader) stageExecutables(ctx context.Context, name string) (protocol.Event, error) {
+	w, err := up.wishFor(ctx, name)
+	if err != nil {
+		return protocol.Event{}, err
+	}
+	return up.stage(ctx, w)
+}
+
+func (up *upgrader) wishFor(ctx context.Context, name string) (hosts.Wish, error) {
 	h, err := up.joiner.HostOfNode(ctx, name)
 	if err != nil {
-		return protocol.Event{}, err
+		return hosts.Wish{}, err
 	}
-	w, err := h.ApplyRequest()
-	if err != nil {
-		return protocol.Event{}, err
-	}
+	return h.ApplyRequest()
+}
+
+// stage brings executables to a host. Nothing that runs there is changed.
+func (up *upgrader) stage(ctx context.Context, w hosts.Wish) (protocol.Event, error) {
 	event, err := up.joiner.Hosts.StageExecutables(ctx, w)
 	if err != nil {
 		return protocol.Event{}, err
@@ -189,7 +208,7 @@ func (up *upgrader) stageExecutables(ctx context.Context, name string) (protocol
 	return event, nil
 }
 
-// stageMissing copies executables that the host lacks before it is drained for them. It reports whether they are there.
+// stageMissing brings executables that the host lacks before it is drained for them. It reports whether they are there.
 func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, seen hosts.Comparison) (bool, error) {
 	chosen, known := up.payload.ChosenExecutables()
 	payload := chosen.Digest

@@ -1,11 +1,15 @@
 package sources_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,5 +91,37 @@ func TestListsThatCannotBeUsed(t *testing.T) {
 		if _, err := sources.Decode([]byte(text)); err == nil || strings.Contains(err.Error(), list().Places[0].Auth.Reveal()) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestOrders are read as they were written, and refused without a secret in the error.
+func TestOrders(t *testing.T) {
+	o := sources.Order{
+		List: list(), Lacking: []bundle.Digest{bundle.Of([]byte("raw of containerd"))}, TrustedCAs: "PEM",
+		Proxy: sources.Proxy{HTTP: bundle.NewSecret("http://u:word@proxy"), HTTPS: bundle.NewSecret("http://u:other@proxy"), NoProxy: ".svc"},
+	}
+	data, err := o.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := sources.DecodeOrder(bytes.NewReader(data))
+	if diff := cmp.Diff(o, got, cmp.Comparer(func(a, b bundle.Secret) bool { return a.Reveal() == b.Reveal() })); err != nil || diff != "" {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	bad := o
+	bad.List.Image.Reference = "latest"
+	if _, err := bad.Encode(); err == nil {
+		t.Error("an order without an image is encoded")
+	}
+	for name, text := range map[string]string{
+		"no JSON": `{"schema":1,`, "newer": `{"schema":99}`, "no list": `{"schema":1}`, "another form": `{"schema":1,"list":["http://u:word@proxy"],"lacking":"word"}`,
+		"a list that cannot be used": strings.Replace(string(data), o.List.Image.Reference, "word", 1), "too large": strings.Repeat(" ", 9<<20),
+	} {
+		if _, err := sources.DecodeOrder(strings.NewReader(text)); err == nil || strings.Contains(err.Error(), "word") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := sources.DecodeOrder(iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("an order that does not come: %v", err)
 	}
 }

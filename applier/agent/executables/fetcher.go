@@ -3,13 +3,9 @@
 package executables
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,13 +14,6 @@ import (
 	"wmco/bundle/published"
 	"wmco/payload/sources"
 )
-
-// Registry fetches executables.
-type Registry interface {
-	// FetchStored returns the stored form of an executable. report is called with the bytes that have come. The error
-	// names each place that was asked, and holds no secrets.
-	FetchStored(ctx context.Context, l sources.List, x sources.Executable, report func(int64)) ([]byte, error)
-}
 
 // Clock is that of the host.
 type Clock interface {
@@ -161,57 +150,24 @@ func (f *Fetcher) readList(ctx context.Context) error {
 	return nil
 }
 
-// fetchMissing fetches one executable after the other.
+// fetchMissing fetches what the host lacks.
 func (f *Fetcher) fetchMissing(ctx context.Context) error {
-	list := f.list
-	var all []archive.Content
-	for _, x := range list.Executables {
-		if c := x.RawContent(); !slices.ContainsFunc(all, func(o archive.Content) bool { return o.Digest == c.Digest }) {
-			all = append(all, c)
+	list, p := f.list, f.Progress()
+	p = published.FetchProgress{Payload: list.Payload, Failed: p.Failed, Message: p.Message} // until one comes
+	all := Missing{Registry: f.Registry, Stage: f.Stage, Log: f.Log, MayFetch: func() bool { return f.isPermitted(list.Payload) }}
+	all.Note = func(b Bytes) {
+		if b.Kept {
+			f.failed, p.Failed, p.Message = 0, false, ""
 		}
-	}
-	missing, err := f.Stage(ctx, all, stored{})
-	if err != nil {
-		return err
-	}
-	before := f.Progress()
-	p := published.FetchProgress{Payload: list.Payload, Failed: before.Failed, Message: before.Message} // until one comes
-	for _, c := range all {
-		p.Wanted += c.Stored
-		if !slices.Contains(missing, c.Digest) {
-			p.Present += c.Stored
-		}
-	}
-	f.setProgress(p)
-	for _, x := range list.Executables {
-		if !slices.Contains(missing, x.Raw.Digest) {
-			continue
-		}
-		if !f.isPermitted(list.Payload) {
-			return nil
-		}
-		f.Log.Info("fetching an executable", "name", x.Name, "bytes", x.Stored.Size)
-		data, err := f.Registry.FetchStored(ctx, list, x, func(n int64) {
-			now := p
-			now.Present += min(n, x.Stored.Size)
-			f.setProgress(now)
-		})
-		if err != nil {
-			return fmt.Errorf("fetching %s: %w", x.Name, err)
-		}
-		if missing, err = f.Stage(ctx, all, stored{x.RawContent(), data}); err != nil {
-			return fmt.Errorf("keeping %s: %w", x.Name, err)
-		}
-		if slices.Contains(missing, x.Raw.Digest) {
-			return fmt.Errorf("%s could not be kept: it is not what the bundle names", x.Name)
-		}
-		f.failed, p.Failed, p.Message = 0, false, ""
-		p.Present += x.Stored.Size
+		p.Present, p.Wanted = b.Present, b.Wanted
 		f.setProgress(p)
 	}
-	p, f.logged = published.FetchProgress{Payload: p.Payload, Wanted: p.Wanted, Present: p.Wanted, Done: true}, ""
+	if whole, err := all.Fetch(ctx, list); err != nil || !whole {
+		return err
+	}
+	f.logged = ""
 	f.Log.Info("the executables are on this host", "payload", list.Payload.Short(), "bytes", p.Wanted)
-	f.setProgress(p)
+	f.setProgress(published.FetchProgress{Payload: p.Payload, Wanted: p.Wanted, Present: p.Wanted, Done: true})
 	return nil
 }
 
@@ -261,26 +217,4 @@ func (f *Fetcher) setProgress(p published.FetchProgress) {
 	if due {
 		f.Changed()
 	}
-}
-
-// stored is the source of one executable, or of none.
-type stored struct {
-	content archive.Content
-	data    []byte
-}
-
-// Contents implements archive.Source.
-func (s stored) Contents() []archive.Content {
-	if s.data == nil {
-		return nil
-	}
-	return []archive.Content{s.content}
-}
-
-// Open implements archive.Source.
-func (s stored) Open(sha256 string) (io.ReadCloser, error) {
-	if s.data == nil || sha256 != s.content.SHA256 {
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(bytes.NewReader(s.data)), nil
 }

@@ -155,6 +155,16 @@ func (h *Hosts) ExecutableSources() sources.List {
 	return h.fleet.ExecutableSources()
 }
 
+// FetchOrder is what a host that has neither proxy nor CAs of the cluster fetches executables by; false where none of
+// these can be fetched.
+func (h *Hosts) FetchOrder(wanted map[bundle.Digest]bool) (sources.Order, bool) {
+	o := sources.Order{List: h.ExecutableSources()}
+	o.List.Executables = slices.DeleteFunc(slices.Clone(o.List.Executables), func(x sources.Executable) bool { return !wanted[x.Raw.Digest] })
+	c := h.Cluster
+	o.Proxy, o.TrustedCAs = sources.Proxy(c.Proxy), trustedCAs(c)
+	return o, len(o.List.Places) > 0 && len(o.List.Executables) > 0
+}
+
 // UrgentInputs returns what must not wait for a node with a cluster layer.
 func (h *Hosts) UrgentInputs(has bundle.Layer) (render.Urgent, error) {
 	if h.fleet == nil {

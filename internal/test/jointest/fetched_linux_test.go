@@ -1,12 +1,16 @@
 package jointest_test
 
 import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/agent/executables"
@@ -15,25 +19,29 @@ import (
 	"wmco/controller/node"
 	"wmco/internal/test/registrytest"
 	"wmco/payload"
+	"wmco/render"
 )
 
-// fetchFrom has nodes fetch executables from a registry without a valid certificate alone, and returns the name of the operator's Pod, whose image is there.
-func (w *world) fetchFrom(s *registrytest.Server) string {
+// fetchFrom has nodes fetch executables from a registry, of which Image/cluster says this, and returns the environment of the operator, whose Pod has the image
+// that is there.
+func (w *world) fetchFrom(s *registrytest.Server, from render.ExecutablesFrom, cluster map[string]any) map[string]string {
 	w.t.Helper()
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"},
-		Data: map[string]string{"config.yaml": "executables: {from: Registry}\nrollout: {settle: 0s}\n"}})
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: settingsName}, Data: map[string]string{"config.yaml": executablesFrom(from)}})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "operator-0"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}}}
 	w.create(pod)
 	before := client.MergeFrom(pod.DeepCopy())
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "operator", ImageID: s.Image}}
 	must(w.t, w.Status().Patch(w.t.Context(), pod, before))
-	image := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "config.openshift.io/v1", "kind": "Image", "metadata": map[string]any{"name": "cluster"},
-		"spec": map[string]any{"registrySources": map[string]any{"insecureRegistries": []any{s.HostPort()}}},
-	}}
+	image := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "Image", "metadata": map[string]any{"name": "cluster"}, "spec": cluster}}
 	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), image.DeepCopy())))
 	w.create(image)
-	return pod.Name
+	return map[string]string{"POD_NAME": pod.Name}
+}
+
+const settingsName = "windows-machine-config"
+
+func executablesFrom(from render.ExecutablesFrom) string {
+	return fmt.Sprintf("executables: {from: %s}\nrollout: {settle: 0s}\n", from)
 }
 
 // TestANewOperatorsExecutablesAreFetched: nodes get the executables of a new operator from the image of its Pod, and need no login for it: their SSH servers are
@@ -52,13 +60,13 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 	next := w.settings()
 	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.For(payload.Kubelet, payload.TestedKubernetes).Name: "kubelet that is fetched"})
 	registry := registrytest.New(t, next.Payload)
-	pod := w.fetchFrom(registry)
+	environment := w.fetchFrom(registry, render.ExecutablesFromRegistry, map[string]any{"registrySources": map[string]any{"insecureRegistries": []any{registry.HostPort()}}})
 	for _, address := range []string{"192.0.2.66", "192.0.2.67"} {
 		must(t, w.at.put(address, nowhere))
 	}
 	options, err := next.options(w.output())
 	must(t, err)
-	options.Environment = map[string]string{"POD_NAME": pod}
+	options.Environment = environment
 	w.operateWith(options)
 	for name, m := range machines {
 		eventually(t, "the new version of "+name, func() bool { return w.isOf(name, "next") })
@@ -72,5 +80,53 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 	}
 	if n := registry.CountLayers(); n != 4 {
 		t.Errorf("%d layers were sent; two executables of two nodes are other ones", n)
+	}
+}
+
+// trustRegistry has the cluster trust a registry, as additionalTrustedCA of Image/cluster does through the Machine Config Operator.
+func (w *world) trustRegistry(s *registrytest.Server) {
+	w.t.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"imageRegistryBundleUserData": []any{map[string]any{"file": strings.Replace(s.HostPort(), ":", "..", 1), "data": ca}}}})
+	must(w.t, err)
+	config := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "ControllerConfig", "metadata": map[string]any{"name": "machine-config-controller"}}}
+	must(w.t, w.Patch(w.t.Context(), config, client.RawPatch(types.MergePatchType, patch)))
+}
+
+// TestHostsJoinWithWhatTheyFetch: a new host gets the executables from the operator's image although it has neither the CAs of the cluster nor a node agent; a
+// registry that has them no longer keeps no host from joining, where they may be copied.
+func TestHostsJoinWithWhatTheyFetch(t *testing.T) {
+	w := newWorld(t)
+	registry := registrytest.New(t, w.settings().Payload)
+	w.machine("instance-v", "192.0.2.68")
+	w.instances("192.0.2.68")
+	w.trustRegistry(registry)
+	options, err := w.settings().options(w.output())
+	must(t, err)
+	options.Environment = w.fetchFrom(registry, render.ExecutablesFromRegistry, map[string]any{})
+	stop := w.operateWith(options)
+	eventually(t, "node instance-v", func() bool { return w.joined("instance-v") })
+	fetched := registry.CountLayers()
+	if fetched == 0 {
+		t.Error("no layer was sent")
+	}
+	registry.Close()
+	w.machine("instance-w", "192.0.2.69")
+	w.instances("192.0.2.68", "192.0.2.69")
+	eventually(t, "an Event about the host that cannot fetch", func() bool {
+		notes := w.events("InstanceSetupFailure", "windows-instances")
+		return len(notes) == 1 && strings.Contains(notes[0], "ExecutablesNotFetched: 192.0.2.69") && strings.Contains(notes[0], registry.HostPort())
+	})
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: settingsName}, Data: map[string]string{"config.yaml": executablesFrom(render.ExecutablesFromAny)}}
+	must(t, w.Update(t.Context(), settings))
+	stop() // the next one need not wait for a pause
+	next, err := w.settings().options(w.output())
+	must(t, err)
+	next.Environment = options.Environment
+	w.operateWith(next)
+	eventually(t, "node instance-w", func() bool { return w.joined("instance-w") })
+	notes := w.events(published.ReasonNotFetched, "windows-instances")
+	if len(notes) != 1 || !strings.Contains(notes[0], registry.HostPort()) || registry.CountLayers() != fetched {
+		t.Errorf("%q", notes)
 	}
 }
