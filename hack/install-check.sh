@@ -44,7 +44,7 @@ registry() {
 	cp /etc/hosts "$out/hosts"
 	echo '127.0.0.1 registry.example.com' >>"$out/hosts"
 	mount --bind "$out/hosts" /etc/hosts
-	printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: "127.0.0.1:80"}\nlog: {level: error}\n' "$PWD/$out/registry" >"$out/registry.yaml"
+	printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: "127.0.0.1:80"}\nlog: {level: error, accesslog: {disabled: false}}\n' "$PWD/$out/registry" >"$out/registry.yaml"
 	mkdir -p "$HOME/.config/containers"
 	printf '[[registry]]\nlocation = "registry.example.com"\ninsecure = true\n' >"$HOME/.config/containers/registries.conf" # no TLS
 	docker-registry serve "$out/registry.yaml" >"$out/registry.log" 2>&1 &
@@ -60,6 +60,29 @@ objects() {
 	local kinds
 	kinds=$(oc api-resources --verbs=list -o name | grep -v -x -e 'events.*' -e 'leases.coordination.k8s.io' -e 'certificatesigningrequests.certificates.k8s.io' -e componentstatuses | paste -sd,)
 	oc get "$kinds" --all-namespaces --ignore-not-found --output 'go-template={{range .items}}{{.kind}} {{with .metadata.namespace}}{{.}}/{{end}}{{.metadata.name}}{{"\n"}}{{end}}' 2>"$out/objects-warnings" | sort
+}
+
+# mirror_operator copies the operator's image to a mirror, from which alone it may be pulled, and says that the Pod runs it, as a kubelet would.
+mirror_operator() {
+	local image=$1
+	skopeo copy -q --all "docker://$image" docker://registry.example.com/mirrors/wmco:0.1.0
+	[ "$(skopeo inspect --raw docker://registry.example.com/mirrors/wmco:0.1.0 | sha256sum | cut -d' ' -f1)" = "${image#*@sha256:}" ] || fail 'the copy has another digest'
+	oc patch images.config.openshift.io cluster --type merge -p '{"spec": {"registrySources": {"insecureRegistries": ["registry.example.com"]}}}'
+	oc apply -f - <<-END
+		{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: operator},
+		 spec: {imageDigestMirrors: [{source: registry.example.com/wmco, mirrors: [registry.example.com/mirrors/wmco], mirrorSourcePolicy: NeverContactSource}]}}
+	END
+	oc patch -n $namespace "$(<"$out/pod")" --subresource status --type merge -p "{\"status\": {\"containerStatuses\": [{\"name\": \"manager\", \"image\": \"$image\", \"imageID\": \"$image\", \"ready\": true, \"restartCount\": 0}]}}"
+	: >"$out/registry.log"
+}
+
+# fetched: the hosts have fetched all executables from the mirror. The settings forbid to copy them.
+fetched() {
+	local blobs
+	blobs=$(grep -c '"GET /v2/mirrors/wmco/blobs/' "$out/registry.log") || fail "no layer was pulled from the mirror: $out/registry.log"
+	! grep '"GET /v2/wmco/' "$out/registry.log" || fail 'the source was asked, which is forbidden'
+	! oc get events -n $namespace -o json | jq -e '.items[] | select(.reason == "ExecutablesNotFetched")' || fail 'a host could not fetch'
+	say "The hosts have pulled $blobs layers from the mirror of the operator's image, and nothing over SSH."
 }
 
 deployment() { oc get deployment $operator_name -n $namespace -o json | jq -r ".spec.template.spec.containers[0] | $1"; }
@@ -128,9 +151,11 @@ story() {
 	[ "${image#*@}" = "$(cat "$release"/*-image.digest.txt)" ] || fail "the Deployment has image $image"
 	[ "$(skopeo inspect --raw "docker://$image" | sha256sum | cut -d' ' -f1)" = "${image#*@sha256:}" ] || fail "the registry does not have $image"
 	operator=$cluster until_true 'a Pod of the Deployment, which the security of its namespace admits' pod
+	mirror_operator "$image"
 	start_operator
 	run docs/install.md Install 2
 	until_true 'five nodes as published' updated
+	fetched
 	run docs/install.md Install 3
 	run docs/install.md 'Run the operator outside of the cluster' 2
 	[ "$(oc --kubeconfig "$out/release/operator.kubeconfig" auth whoami -o jsonpath='{.status.userInfo.username}')" = "system:serviceaccount:$namespace:$operator_name" ] ||
@@ -163,7 +188,7 @@ story() {
 	run docs/takeover.md 'Removing this operator' 6
 	clean win-3
 	objects >"$out/after"
-	printf 'ImageDigestMirrorSet quay\nNode win-1\nNode win-2\n' | sort - "$out/before" >"$out/expected"
+	printf 'ImageDigestMirrorSet operator\nImageDigestMirrorSet quay\nNode win-1\nNode win-2\n' | sort - "$out/before" >"$out/expected"
 	diff "$out/expected" "$out/after" || fail 'the cluster has other objects than before the installation (>), beside the nodes and the mirror set'
 	echo 'The operator was installed and removed by the documents.'
 }

@@ -50,7 +50,7 @@ func settingMeanings() []SettingDoc {
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
 		{Name: "pullSecret", Meaning: "what nodes use the cluster's pull secret for: `Node` for all images, as Linux nodes, `MirrorsOnly` for mirrors and pinned images ([workloads.md](workloads.md#private-images))", Values: []string{string(PullSecretNode), string(PullSecretMirrorsOnly)}},
 		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
-		{Name: "executables.from", Meaning: "source of a new operator's executables: its image (`Registry`), the operator (`SSH`), or the operator where the image fails (`Any`, [upgrades.md](upgrades.md#operator-upgrades))", Values: []string{string(ExecutablesFromAny), string(ExecutablesFromRegistry), string(ExecutablesFromSSH)}},
+		{Name: "executables.from", Meaning: "source of executables: the operator's image (`Registry`), the operator (`SSH`), or the operator where the image fails (`Any`, [upgrades.md](upgrades.md#operator-upgrades))", Values: []string{string(ExecutablesFromAny), string(ExecutablesFromRegistry), string(ExecutablesFromSSH)}},
 		{Name: "executables.image", Meaning: "that image by digest, if nodes cannot use the name that the operator was pulled by"},
 		{Name: "acceptedFindings", Meaning: "warnings and infos that you accept: a list of `finding`, `object`, `field`, `reason` and `owner` ([accepted findings](held-changes.md#accepted-findings))"},
 		{Name: "debug", Meaning: "raises the verbosity of the services"},

@@ -120,9 +120,10 @@ func (f fetching) end(ctx context.Context, err error) error {
 	}
 	if err != nil {
 		e.Result, e.Message = protocol.ResultPartial, bundle.MaskText(err.Error())
+		err = &cli.ExitError{Status: cli.ExitPartial, Err: err}
 	}
 	f.emit(e)
-	return ended(applier.Outcome{Event: e}, err)
+	return err
 }
 
 // stage keeps executables, and returns which the host lacks.

@@ -30,6 +30,10 @@ func TestAnEventSaysHowAJoinEnded(t *testing.T) {
 		"it has joined": {
 			Progress{State: StateJoined, Finished: true, Message: "node win-a has joined"}, written{"Normal Done Join: node win-a has joined"},
 		},
+		"it gets what it could not fetch": {
+			Progress{State: StateJoining, NotFetched: "quay.example.com/team/wmco: 401 Unauthorized"},
+			written{"Warning ExecutablesNotFetched Join: executables could not be fetched, and were sent over SSH: quay.example.com/team/wmco: 401 Unauthorized"},
+		},
 		"it joined before": {Progress{State: StateJoined}, nil},
 		"it joins":         {Progress{State: StateJoining, Reason: ReasonRebooting, Message: "the host reboots"}, nil},
 		"it failed": {

@@ -1,9 +1,16 @@
 package configure
 
 import (
+	"context"
+	"errors"
+	"io"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+
 	"wmco/bundle"
+	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
 	"wmco/payload"
 	"wmco/render"
@@ -52,5 +59,98 @@ func TestExecutablesOfAMinorVersion(t *testing.T) {
 	}
 	if none := NewExecutables(payload.Set{}).ChooseFor(clusterOf("1.36")); none != "" {
 		t.Errorf("an operator without executables has %s", none)
+	}
+}
+
+// fetchingHost is a host of a cluster whose settings say where executables come from, and whether the operator's image is known.
+func fetchingHost(t *testing.T, from render.ExecutablesFrom, listed bool) Host { //nolint:revive // both
+	t.Helper()
+	h, err := exampleCluster("none-payload")()
+	must(t, err)
+	wanted := *h
+	wanted.Cluster.Settings.Executables.From, wanted.Cluster.Settings.Rollout.FetchNodes = from, 2
+	if !listed {
+		wanted = *clusterOf("1.36")
+		wanted.Cluster.Settings.Executables.From = from
+	}
+	return Host{Joiner: &Joiner{Executables: NewExecutables(payload.Set{}), Log: logr.Discard()}, Wanted: &wanted}
+}
+
+// TestHowHostsGetExecutables: from the image where it is known, and by SSH where that fails and may be.
+func TestHowHostsGetExecutables(t *testing.T) {
+	for _, tt := range []struct {
+		from            render.ExecutablesFrom
+		listed          bool
+		fetches, copies bool
+	}{
+		{render.ExecutablesFromAny, true, true, true},
+		{render.ExecutablesFromAny, false, false, true},
+		{render.ExecutablesFromSSH, true, false, true},
+		{render.ExecutablesFromRegistry, true, true, false},
+		{render.ExecutablesFromRegistry, false, true, false},
+	} {
+		told := ""
+		f := fetchingHost(t, tt.from, tt.listed).fetchExecutables(func(why string) { told = why })
+		if (f != nil) != tt.fetches {
+			t.Errorf("%+v: %v", tt, f)
+		}
+		if f == nil {
+			continue
+		}
+		err := f.Failed("no place has it")
+		p := Progress{}
+		if err != nil {
+			p = ProgressOfError(err)
+		}
+		if tt.copies != (err == nil) || tt.copies != (told == "no place has it") || !tt.copies && (p.Reason != ReasonNotFetched || p.State != StateFailed || !strings.Contains(p.DisplayText(), "no place has it; fix: ")) {
+			t.Errorf("%+v: %v, told %q, %+v", tt, err, told, p)
+		}
+	}
+}
+
+// TestFewHostsFetchAtOnce: those without a node agent and nodes count together.
+func TestFewHostsFetchAtOnce(t *testing.T) {
+	h := fetchingHost(t, render.ExecutablesFromAny, true)
+	nodes := 1
+	h.Executables.CountNodes = func(context.Context) (int, error) { return nodes, nil }
+	begin := h.fetchExecutables(nil).Begin
+	end, err := begin(t.Context())
+	must(t, err)
+	if _, err := begin(t.Context()); !hosts.IsHostBusy(err) {
+		t.Errorf("a third one: %v", err)
+	}
+	if n := h.Executables.CountHosts(); n != 1 {
+		t.Errorf("%d hosts fetch", n)
+	}
+	end()
+	end, err = begin(t.Context())
+	must(t, err)
+	end()
+	h.Executables.CountNodes = func(context.Context) (int, error) { return 0, io.ErrUnexpectedEOF }
+	if _, err := begin(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("without a list of nodes: %v", err)
+	}
+}
+
+// TestWhatAHostIsToldToFetch: the executables of its bundle alone, with the proxy and the CAs that it does not have yet.
+func TestWhatAHostIsToldToFetch(t *testing.T) {
+	wanted := fetchingHost(t, render.ExecutablesFromAny, true).Wanted
+	wanted.Cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret("http://a"), HTTPS: bundle.NewSecret("http://b"), NoProxy: "c"}
+	wanted.Cluster.TrustedCAs, wanted.Cluster.RegistryCAs = "of the proxy", []render.RegistryCA{{Registry: "r", PEM: "of r"}}
+	all := wanted.ExecutableSources()
+	x := all.Executables[1]
+	order, ok := wanted.FetchOrder(map[bundle.Digest]bool{x.Raw.Digest: true})
+	if !ok || len(order.List.Executables) != 1 || order.List.Executables[0] != x || len(order.List.Places) != len(all.Places) || order.TrustedCAs != "of the proxy\nof r" ||
+		order.Proxy.HTTP.Reveal() != "http://a" || order.Proxy.HTTPS.Reveal() != "http://b" || order.Proxy.NoProxy != "c" {
+		t.Errorf("%t, %+v", ok, order)
+	}
+	if len(wanted.ExecutableSources().Executables) != len(all.Executables) {
+		t.Error("the list of the cluster has changed")
+	}
+	if _, ok := wanted.FetchOrder(map[bundle.Digest]bool{bundle.Of(nil): true}); ok {
+		t.Error("an order for an executable that the image lacks")
+	}
+	if _, ok := clusterOf("1.36").FetchOrder(map[bundle.Digest]bool{x.Raw.Digest: true}); ok {
+		t.Error("an order without an image")
 	}
 }

@@ -169,6 +169,15 @@ func TestFewNodesFetchAtOnce(t *testing.T) {
 		}
 	}
 	s := permitted()
+	s.change(0, c.Digest, func(r *published.Report) { r.Fetch = published.FetchProgress{Payload: c.Digest, Done: true} })
+	s.countHosts = func() int { return 1 }
+	if got := s.choose(t, 2, c); got != wayWait {
+		t.Errorf("beside a host that joins: %d", got)
+	}
+	if n, err := s.countNodes(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d nodes are counted for hosts that join: %v", n, err)
+	}
+	s = permitted()
 	for n := int64(2); s.now <= slotLimit; n++ { // they report a byte more every few minutes
 		if got := s.choose(t, 2, c); got != wayWait {
 			t.Fatalf("a third one after %s: %d", s.now, got)
