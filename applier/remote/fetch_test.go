@@ -175,7 +175,7 @@ func TestHostsFetchBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-func applyOrStage(ctx context.Context, h *fetchingHost, r Request, staged bool) error { //nolint:revive // both
+func applyOrStage(ctx context.Context, h *fetchingHost, r Request, staged bool) error {
 	client := NewClient(h, Program{Path: programPath, Sum: agentSum}, DefaultLimits())
 	agent := client.AgentFor(Target{User: "u", Address: "192.0.2.1:22"})
 	if staged {

@@ -14,7 +14,7 @@ func sourcesOfReasons() map[string]string {
 	const reasons = `(?m)^\s*(?:const )?Reason\w+\s+(?:Reason )?= "(\w+)"`
 	return map[string]string{
 		"controller/configure": reasons, "controller/machine": reasons, "controller/status": reasons, "controller/prerequisites": reasons, "controller/rollout/plan": reasons, "controller/fleet": reasons,
-		"bundle/published": `(?m)^\s*State\w+ State = "(\w+)"`,
+		"bundle/published": `(?m)^\s*(?:State\w+ State|ReasonNotFetched) = "(\w+)"`,
 	}
 }
 

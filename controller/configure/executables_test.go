@@ -63,7 +63,7 @@ func TestExecutablesOfAMinorVersion(t *testing.T) {
 }
 
 // fetchingHost is a host of a cluster whose settings say where executables come from, and whether the operator's image is known.
-func fetchingHost(t *testing.T, from render.ExecutablesFrom, listed bool) Host { //nolint:revive // both
+func fetchingHost(t *testing.T, from render.ExecutablesFrom, listed bool) Host {
 	t.Helper()
 	h, err := exampleCluster("none-payload")()
 	must(t, err)

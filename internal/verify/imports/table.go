@@ -258,7 +258,7 @@ var programRules = []rule{
 			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
 			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
 			"internal/cli", "applier/ownfile", "layout", "gateway", "gateway/places", "gateway/registry", "gateway/signatures", "payload",
-			"payload/fetch",
+			"payload/fetch", "payload/sources", "applier/agent/executables",
 		},
 		never: join(rendering, remote),
 	},
