@@ -185,14 +185,14 @@ generate-check: setup ## the generated files are up to date
 	@$(STEP) "checking the generated files" hack/generate-check
 
 .PHONY: cross
-cross: setup $(PLATFORMS:%=cross/%) ## everything builds for every platform; go vet for Windows
+cross: setup $(PLATFORMS:%=cross/%) ## the programs build for every platform, and everything compiles for Windows
 	@$(STEP) "vetting for windows" env GOOS=windows GOARCH=amd64 go vet ./...
 	@$(STEP) "testing what is built for windows" env WMCO_CROSS=1 go test -count=1 \
 		-run '^(TestSizeForWindows|TestBuildMatchesTheTable|TestBadModulesAreRefused)$$' ./cmd/wmco-node ./internal/build/payloadbuild
 
 .PHONY: $(PLATFORMS:%=cross/%) $(MORE_PLATFORMS:%=cross/%)
 $(PLATFORMS:%=cross/%) $(MORE_PLATFORMS:%=cross/%): cross/%: setup
-	@$(STEP) "building for $*" env GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)) go build ./...
+	@$(STEP) "building for $*" env GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)) go build ./cmd/...
 
 .PHONY: race
 race: setup testenv-if-possible ## the tests under the race detector
