@@ -3,14 +3,12 @@ package jointest_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +22,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/node"
 	rolloutplan "wmco/controller/rollout/plan"
+	"wmco/internal/test/payloadtest"
 	"wmco/internal/test/simnode"
 	"wmco/payload"
 	"wmco/payload/store"
@@ -32,31 +31,11 @@ import (
 // newerPayload returns a folder with the executables of golden/payload, and others for those that are named.
 func newerPayload(t *testing.T, others map[string]string) string {
 	t.Helper()
-	dir := t.TempDir()
-	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "..", "golden", "payload"))))
-	data, err := os.ReadFile(filepath.Join(dir, store.ListFile))
-	must(t, err)
-	list, err := store.Decode(data)
-	must(t, err)
-	encoder, err := zstd.NewWriter(nil)
-	must(t, err)
-	for i, e := range list.Executables {
-		text, other := others[e.Name]
-		if !other {
-			continue
-		}
-		if e.Name == payload.Agent {
-			list.Executables[i].Path = payload.AgentPath(bundle.Of([]byte(text)))
-		}
-		stored := encoder.EncodeAll([]byte(text), nil)
-		list.Executables[i].Raw = store.Blob{Digest: bundle.Of([]byte(text)), Size: int64(len(text))}
-		list.Executables[i].Stored = store.Blob{Digest: bundle.Of(stored), Size: int64(len(stored))}
-		must(t, os.WriteFile(filepath.Join(dir, e.File()), stored, 0o600))
+	contents := map[string][]byte{}
+	for name, text := range others {
+		contents[name] = []byte(text)
 	}
-	data, err = list.Encode()
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, store.ListFile), data, 0o600))
-	return dir
+	return payloadtest.Folder(t, filepath.Join("..", "..", ".."), contents)
 }
 
 // TestANewOperatorBringsItsExecutables: the node runs on until they are on the host, and is of the new version when it has applied them. A host

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"wmco/internal/test/registrytest/distribution"
 	"wmco/render"
 )
 
@@ -15,7 +16,7 @@ import (
 // them, starts Pods: a node finds its pause image there, and asks no other registry. The image in the registry is one of this test: its digest
 // takes the place of the one in the bundle.
 func TestRelatedImagesAreAllThatANodePulls(t *testing.T) {
-	needRegistry(t)
+	distribution.Need(t)
 	pause, err := NewImage("pause")
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/internal/test/registrytest/distribution"
 	"wmco/render/mirrors"
 )
 
@@ -35,16 +35,9 @@ type stores struct {
 	signer                   authority
 }
 
-func needRegistry(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("docker-registry"); err != nil {
-		t.Skip("skipped: needs docker-registry (Debian package docker-registry; make setup)")
-	}
-}
-
 func newStores(t *testing.T) stores {
 	t.Helper()
-	needRegistry(t)
+	distribution.Need(t)
 	s := stores{source: newStorage(t), one: newStorage(t), two: newStorage(t)}
 	directory := t.TempDir()
 	write := func(name string, data []byte) string {
@@ -54,14 +47,16 @@ func newStores(t *testing.T) stores {
 		}
 		return file
 	}
-	s.locked = registry(t, s.one.directory, "auth:\n  htpasswd:\n    realm: realm.test\n    path: "+write("htpasswd", []byte(passwordFile))+"\n")
+	s.locked = over(t, s.one, distribution.Options{Auth: "htpasswd: {realm: realm.test, path: " + write("htpasswd", []byte(passwordFile)) + "}"})
 	var err error
 	if s.signer, err = newAuthority("tokens"); err != nil {
 		t.Fatal(err)
 	}
-	s.tokened = registry(t, s.one.directory, "auth:\n  token:\n    realm: https://tokens.test/token\n    service: registry.test\n    issuer: issuer.test\n    rootcertbundle: "+write("tokens.pem", s.signer.pem())+"\n")
+	s.tokened = over(t, s.one, distribution.Options{
+		Auth: `token: {realm: "https://tokens.test/token", service: registry.test, issuer: issuer.test, rootcertbundle: ` + write("tokens.pem", s.signer.pem()) + "}",
+	})
 	cert, key := machineCA.server(t, "secured.test")
-	s.secured = registry(t, s.one.directory, fmt.Sprintf("http:\n  addr: 127.0.0.1:0\n  tls:\n    certificate: %s\n    key: %s\n", write("cert.pem", cert), write("key.pem", key)))
+	s.secured = over(t, s.one, distribution.Options{Certificate: cert, Key: key})
 
 	s.source.push(t, "app/img", "app")
 	s.source.push(t, "app/only", "only")
@@ -71,6 +66,13 @@ func newStores(t *testing.T) stores {
 	s.one.push(t, "hub/library/img", "hub")
 	s.two.push(t, "app/img", "app")
 	return s
+}
+
+// over starts another registry with the images of a storage, and returns its address.
+func over(t *testing.T, s storage, o distribution.Options) string {
+	t.Helper()
+	o.Folder = s.directory
+	return distribution.Start(t, o).Address
 }
 
 // world is the network of most pulls: a source and mirrors of all kinds. The source has every image, one.test and
@@ -95,7 +97,9 @@ func world(t *testing.T, s stores) *network {
 }
 
 // newEmpty returns a registry without the images: two of them are in one, under names that no pull uses.
-func newEmpty(t *testing.T, _ stores) string { return registry(t, t.TempDir(), "") }
+func newEmpty(t *testing.T, _ stores) string {
+	return distribution.Start(t, distribution.Options{}).Address
+}
 
 // pull is a pull that a test makes with every version of containerd.
 type pull struct {
@@ -215,7 +219,7 @@ func or(a, b string) string {
 
 // The same on loopback addresses with ports, without name resolution.
 func TestPullsOnLoopbackAddresses(t *testing.T) {
-	needRegistry(t)
+	distribution.Need(t)
 	source, store := newStorage(t), newStorage(t)
 	source.push(t, "app/img", "app")
 	store.push(t, "app/img", "app")

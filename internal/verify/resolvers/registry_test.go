@@ -1,7 +1,6 @@
 package resolvers
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,15 +21,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"wmco/internal/test/registrytest/distribution"
 )
 
 // authority signs certificates.
@@ -88,48 +85,10 @@ type storage struct {
 	plain string
 }
 
-var listening = regexp.MustCompile(`listening on (127\.0\.0\.\d+:\d+)`)
-
-// registry starts Debian's docker-registry over a directory and returns its address. more is the rest of its
-// configuration.
-func registry(t *testing.T, directory, more string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "config.yml")
-	if !strings.Contains(more, "http:") {
-		more += "http:\n  addr: 127.0.0.1:0\n"
-	}
-	text := "version: 0.1\nlog:\n  level: info\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    rootdirectory: " + directory + "\n" + more
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "docker-registry", "serve", file)
-	cmd.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
-	var answer []string
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		if match := listening.FindStringSubmatch(lines.Text()); match != nil {
-			go func() { _, _ = io.Copy(io.Discard, stderr) }()
-			return match[1]
-		}
-		answer = append(answer, lines.Text())
-	}
-	t.Fatalf("docker-registry did not start:\n%s", strings.Join(answer, "\n"))
-	return ""
-}
-
 func newStorage(t *testing.T) storage {
 	t.Helper()
 	directory := t.TempDir()
-	return storage{directory: directory, plain: registry(t, directory, "")}
+	return storage{directory: directory, plain: distribution.Start(t, distribution.Options{Folder: directory}).Address}
 }
 
 // push pushes an image to the storage and returns its digest. Images with the same label are the same.

@@ -1,0 +1,81 @@
+// Package payloadtest makes folders of executables for tests, as make payload writes them.
+package payloadtest
+
+import (
+	"crypto/sha256"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"wmco/bundle"
+	"wmco/payload"
+	"wmco/payload/store"
+)
+
+// Folder returns a folder with the executables of golden/payload, and others for those that are named. Root is the
+// folder of this module.
+func Folder(t testing.TB, root string, others map[string][]byte) string {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	must(os.CopyFS(dir, os.DirFS(filepath.Join(root, "golden", "payload"))))
+	data, err := os.ReadFile(filepath.Join(dir, store.ListFile))
+	must(err)
+	list, err := store.Decode(data)
+	must(err)
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	must(err)
+	defer encoder.Close() //nolint:errcheck // it has no writer
+	for i, e := range list.Executables {
+		raw, other := others[e.Name]
+		if !other {
+			continue
+		}
+		stored := encoder.EncodeAll(raw, nil)
+		e.Raw, e.Stored = blobOf(raw), blobOf(stored)
+		if e.Name == payload.Agent {
+			e.Path = payload.AgentPath(e.Raw.Digest)
+		}
+		list.Executables[i] = e
+		must(os.WriteFile(filepath.Join(dir, e.File()), stored, 0o600))
+	}
+	data, err = list.Encode()
+	must(err)
+	must(os.WriteFile(filepath.Join(dir, store.ListFile), data, 0o600))
+	return dir
+}
+
+func blobOf(data []byte) store.Blob {
+	return store.Blob{Digest: bundle.Of(data), Size: int64(len(data))}
+}
+
+// Release returns executables that take as many bytes as those of a release for one minor version of Kubernetes, in
+// their stored form: 123 MB of random bytes, which cannot be compressed. Another version has others. divisor makes all of
+// them smaller.
+func Release(version string, divisor int) map[string][]byte {
+	kubelet, proxy := payload.For(payload.Kubelet, payload.TestedKubernetes).Name, payload.For(payload.KubeProxy, payload.TestedKubernetes).Name
+	executables := map[string][]byte{}
+	for name, size := range map[string]int{
+		kubelet: 30_000_000, payload.Containerd: 20_000_000, payload.HybridOverlay: 17_000_000, proxy: 15_000_000, payload.Agent: 12_000_000, payload.Shim: 8_000_000,
+		payload.Exporter: 5_600_000, payload.CSIProxy: 5_000_000, payload.WinOverlay: 3_000_000, payload.WinBridge: 3_000_000, payload.HostLocal: 2_600_000,
+		payload.KubeLogRunner: 1_800_000,
+	} {
+		executables[name] = Random(version+" "+name, size/divisor)
+	}
+	return executables
+}
+
+// Random returns random bytes, the same ones for the same name.
+func Random(name string, size int) []byte {
+	data := make([]byte, size)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(name))).Read(data) // it returns no error
+	return data
+}
