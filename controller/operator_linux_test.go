@@ -35,14 +35,27 @@ type operatorProcess struct {
 	stop   func()
 }
 
+// operatorFlags are what an operator of a test has besides what its Deployment gives it. Zero values are left out.
+type operatorFlags struct {
+	// payload is a folder of executables, pod the name of the operator's Pod, metrics the address where metrics are served.
+	payload, pod, metrics string
+}
+
 // startOperatorProcess starts the operator as its Deployment does, but for the ports that it opens, and with the API server's address and its rights in a file.
-func startOperatorProcess(t testing.TB) *operatorProcess {
+func startOperatorProcess(t testing.TB, programs *sshtest.Shared, f operatorFlags) *operatorProcess {
 	t.Helper()
-	var programs sshtest.Shared
-	programs.Build(t)
-	t.Cleanup(programs.Remove)
-	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), programs.Command, "operator", "--node-program="+programs.Node, "--health-address=0")} //nolint:gosec // it was built just now
-	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB")                                                                          // deploy/manager/deployment.yaml
+	arguments := []string{"operator", "--node-program=" + programs.Node, "--health-address=0"}
+	if f.payload != "" {
+		arguments = append(arguments, "--payload="+f.payload)
+	}
+	if f.metrics != "" {
+		arguments = append(arguments, "--metrics-address="+f.metrics)
+	}
+	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), programs.Command, arguments...)} //nolint:gosec // it was built just now
+	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB")                     // deploy/manager/deployment.yaml
+	if f.pod != "" {
+		o.Env = append(o.Env, podVariable+"="+f.pod)
+	}
 	o.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := o.StderrPipe()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,23 +14,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
 
 // reporters report each bundle that a Node is told of as applied, and say so in an Event, with the permissions of the node. They stand for node agents,
-// fetch nothing and watch no Node of their own: thousands of agents need more processors than a test has, and lose their connections then, and what the
+// read no bundle and watch no Node of their own: thousands of agents need more processors than a test has, and lose their connections then, and what the
 // operator does depends on the annotations of the Nodes alone.
 type reporters struct {
-	t       testing.TB
-	config  *rest.Config
-	facts   map[string]bundle.Facts
-	changed chan *metav1.PartialObjectMetadata
+	t      testing.TB
+	config *rest.Config
+	facts  map[string]bundle.Facts
+	// progress returns how far a node is with executables that it fetches; nil is nodes that fetch none.
+	progress func(node string) published.FetchProgress
+	// due are the nodes that have something to report. None of them is reported for twice at the same time.
+	due workqueue.TypedInterface[string]
 
 	mu sync.Mutex
-	// clients are those of the nodes, about the bundles that were reported last.
+	// clients are those of the nodes, desired what each is told of, about the bundles that were reported last.
 	clients map[string]corev1client.CoreV1Interface
+	desired map[string]published.Desired
 	about   map[string]bundle.Digest
 }
 
@@ -38,19 +44,19 @@ const reportWorkers = 16
 
 // startReporters returns what reports for Nodes, which are handed to see.
 func startReporters(ctx context.Context, t testing.TB, facts map[string]bundle.Facts, running *sync.WaitGroup) *reporters {
-	r := &reporters{t: t, config: rest.CopyConfig(cluster.Config(t)), facts: facts, changed: make(chan *metav1.PartialObjectMetadata, 16*len(facts)), clients: map[string]corev1client.CoreV1Interface{}, about: map[string]bundle.Digest{}}
+	r := &reporters{
+		t: t, config: rest.CopyConfig(cluster.Config(t)), facts: facts, due: workqueue.NewTyped[string](),
+		clients: map[string]corev1client.CoreV1Interface{}, desired: map[string]published.Desired{}, about: map[string]bundle.Digest{},
+	}
 	r.config.QPS, r.config.UserAgent = -1, "wmco-node"
+	context.AfterFunc(ctx, r.due.ShutDown)
 	for range reportWorkers {
 		running.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case node := <-r.changed:
-					if err := r.answer(ctx, node); err != nil && ctx.Err() == nil {
-						t.Errorf("reporting for %s: %v", node.Name, err)
-					}
+			for name, over := r.due.Get(); !over; name, over = r.due.Get() {
+				if err := r.report(ctx, name); err != nil && ctx.Err() == nil {
+					t.Errorf("reporting for %s: %v", name, err)
 				}
+				r.due.Done(name)
 			}
 		})
 	}
@@ -58,37 +64,57 @@ func startReporters(ctx context.Context, t testing.TB, facts map[string]bundle.F
 }
 
 // see has it reported what a Node is told.
-func (r *reporters) see(node *metav1.PartialObjectMetadata) { r.changed <- node }
-
-func (r *reporters) answer(ctx context.Context, node *metav1.PartialObjectMetadata) error {
+func (r *reporters) see(node *metav1.PartialObjectMetadata) {
 	var d published.Desired
 	if text := node.Annotations[published.DesiredAnnotation]; text != "" {
 		var err error
 		if d, err = published.DecodeDesired(text); err != nil {
-			return err
+			r.t.Errorf("%s: %v", node.Name, err)
+			return
 		}
 	}
 	r.mu.Lock()
-	before, known := r.about[node.Name]
-	r.about[node.Name] = d.Bundle
+	before, known := r.desired[node.Name]
+	r.desired[node.Name] = d
 	r.mu.Unlock()
-	if known && before == d.Bundle {
-		return nil
+	if !known || before.Bundle != d.Bundle {
+		r.due.Add(node.Name)
 	}
-	c, err := r.clientOf(node.Name)
+}
+
+// desiredBundle returns what a node is told of.
+func (r *reporters) desiredBundle(node string) published.Desired {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.desired[node]
+}
+
+// report writes a report, and an Event about a bundle that was not reported before.
+func (r *reporters) report(ctx context.Context, node string) error {
+	c, err := r.clientOf(node)
 	if err != nil {
 		return err
 	}
-	facts := r.facts[node.Name]
+	d, facts := r.desiredBundle(node), r.facts[node]
 	facts = facts.InReportForm(nil)
 	report := published.Report{State: published.StateUnpublished, Program: "reporter", Features: published.Features(), Facts: &facts}
 	if d.Bundle != "" {
 		report.State, report.Desired, report.Applied, report.Layers = published.StateApplied, d.Bundle, d.Bundle, []bundle.Digest{d.Cluster.Digest, d.Node.Digest}
 	}
-	if err := writeReport(ctx, c, node.Name, report); err != nil || d.Bundle == "" {
+	if r.progress != nil {
+		report.Features, report.Fetch = slices.Sorted(slices.Values(append(report.Features, published.FeatureFetch))), r.progress(node)
+	}
+	if err := writeReport(ctx, c, node, report); err != nil || d.Bundle == "" {
 		return err
 	}
-	return writeEvent(ctx, c, node.Name, "bundle "+d.Bundle.Short()+" is applied")
+	r.mu.Lock()
+	before := r.about[node]
+	r.about[node] = d.Bundle
+	r.mu.Unlock()
+	if before == d.Bundle {
+		return nil
+	}
+	return writeEvent(ctx, c, node, "bundle "+d.Bundle.Short()+" is applied")
 }
 
 // clientOf returns a client with the permissions of a node.

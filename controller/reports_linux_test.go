@@ -22,7 +22,9 @@ import (
 type nodeState struct {
 	name             string
 	desired, applies bundle.Digest
-	at               time.Time
+	// payload is the one that the operator has noted to be on the host.
+	payload bundle.Digest
+	at      time.Time
 }
 
 // applied reports whether the node has its published bundle.
@@ -71,7 +73,7 @@ func (r *reports) see(o any) {
 	if !ok {
 		return
 	}
-	s := nodeState{name: m.Name, at: time.Now()}
+	s := nodeState{name: m.Name, payload: bundle.Digest(m.Annotations[published.PayloadAnnotation]), at: time.Now()}
 	if d, err := published.DecodeDesired(m.Annotations[published.DesiredAnnotation]); err == nil {
 		s.desired = d.Bundle
 	}
@@ -79,7 +81,7 @@ func (r *reports) see(o any) {
 		s.applies = report.Applied
 	}
 	r.mu.Lock()
-	if before, ok := r.nodes[m.Name]; ok && before.desired == s.desired && before.applies == s.applies {
+	if before, ok := r.nodes[m.Name]; ok && before.desired == s.desired && before.applies == s.applies && before.payload == s.payload {
 		s.at = before.at
 	}
 	r.nodes[m.Name] = s
@@ -104,7 +106,13 @@ func (r *reports) bundles() map[string]bundle.Digest {
 // await returns when the last of all nodes became so.
 func (r *reports) await(what string, is func(nodeState) bool) time.Time {
 	r.t.Helper()
-	limit := time.After(controlplane.Patience + time.Duration(r.n)*time.Second)
+	return r.awaitSome(r.n, what, is)
+}
+
+// awaitSome is await for some nodes at least.
+func (r *reports) awaitSome(n int, what string, is func(nodeState) bool) time.Time {
+	r.t.Helper()
+	limit := time.After(controlplane.Patience + time.Duration(r.n)*4*time.Second)
 	for {
 		r.mu.Lock()
 		var last time.Time
@@ -118,14 +126,14 @@ func (r *reports) await(what string, is func(nodeState) bool) time.Time {
 			}
 		}
 		r.mu.Unlock()
-		if count == r.n {
+		if count >= n {
 			return last
 		}
 		select {
 		case <-r.changed:
 			time.Sleep(20 * time.Millisecond) // a thousand changes are not looked at one by one
 		case <-limit:
-			r.t.Fatalf("waiting for %s: %d of %d", what, count, r.n)
+			r.t.Fatalf("waiting for %s: %d of %d", what, count, n)
 		}
 	}
 }

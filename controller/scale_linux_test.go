@@ -28,6 +28,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
 	simcluster "wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/sshtest"
 	"wmco/internal/test/testenv/controlplane"
 )
 
@@ -71,44 +72,73 @@ func TestScale(t *testing.T) {
 // scaled is a cluster with many nodes, and the operator in a process of its own.
 type scaled struct {
 	client.Client
-	t        testing.TB
+	t        *testing.T
 	n        int
 	seen     *reports
+	programs sshtest.Shared
 	operator *operatorProcess
 	changes  int
 }
 
 // newScaled returns when all nodes have their published bundles.
-func newScaled(t testing.TB, n int) *scaled {
+func newScaled(t *testing.T, n int) *scaled {
+	t.Helper()
+	f := newScaledCluster(t, n, "")
+	f.start(operatorFlags{}, func(r *reporters) func(*metav1.PartialObjectMetadata) { return r.see })
+	f.set("{}")
+	return f
+}
+
+// newScaledCluster makes the cluster of which the nodes have a payload. No operator runs.
+func newScaledCluster(t *testing.T, n int, payload bundle.Digest) *scaled {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	cluster.LoadExample(t, "..", "deploy/rbac", "deploy/admission", "deploy/crd")
 	f := &scaled{Client: cluster.Client(t), t: t, n: n}
+	f.programs.Build(t)
+	t.Cleanup(f.programs.Remove)
 	t.Cleanup(func() {
 		_ = f.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
 	})
-	set := mirrorSet("scale", "quay.io")
+	f.create(mirrorSet("scale", "quay.io"))
 	// The nodes get their first bundle at once. What is measured has the defaults.
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": `rollout: {canaries: 0, maxUnavailable: 100%, maxParallel: 10000}`}}
-	for _, o := range []client.Object{set, settings} {
-		f.must(f.Create(t.Context(), o))
-		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
-	}
+	f.create(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"},
+		Data:       map[string]string{"config.yaml": `rollout: {canaries: 0, maxUnavailable: 100%, maxParallel: 10000}`},
+	})
+	f.createNodes(payload)
+	f.must(simcluster.RecordNodes(t.Context(), cluster.Config(t)))
+	return f
+}
+
+// create creates an object until the end of the test.
+func (f *scaled) create(o client.Object) {
+	f.t.Helper()
+	f.must(f.Create(f.t.Context(), o))
+	f.t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
+}
+
+// start starts the operator, and what answers for the nodes, and returns when all have their first bundle.
+func (f *scaled) start(flags operatorFlags, answer func(*reporters) func(*metav1.PartialObjectMetadata)) {
+	f.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var reporting sync.WaitGroup
-	f.seen = watchReports(ctx, t, n, startReporters(ctx, t, f.createNodes(), &reporting).see)
-	f.must(simcluster.RecordNodes(t.Context(), cluster.Config(t)))
-	f.operator = startOperatorProcess(t)
-	t.Cleanup(func() {
+	f.seen = watchReports(ctx, f.t, f.n, answer(startReporters(ctx, f.t, f.facts(), &reporting)))
+	f.operator = startOperatorProcess(f.t, &f.programs, flags)
+	f.t.Cleanup(func() {
 		f.operator.stop()
 		cancel()
 		reporting.Wait()
 	})
 	f.seen.await("the first bundle of all nodes", func(s nodeState) bool { return s.applied() })
-	settings.Data["config.yaml"] = `rollout: {}`
-	f.must(f.Update(t.Context(), settings))
+}
+
+// set changes the settings of the rollout, and returns when the operator has nothing to do any more.
+func (f *scaled) set(rollout string) {
+	f.t.Helper()
+	f.must(f.Patch(f.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}},
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"config.yaml":%q}}`, "rollout: "+rollout))))
 	f.rest()
-	return f
 }
 
 func (f *scaled) must(err error) {
@@ -118,30 +148,46 @@ func (f *scaled) must(err error) {
 	}
 }
 
-// createNodes makes Nodes that are Ready, with their Machines, and returns the facts of their hosts.
-func (f *scaled) createNodes() map[string]bundle.Facts {
+// createNodes makes Nodes that are Ready, with their Machines, and that have the executables of a payload.
+func (f *scaled) createNodes(payload bundle.Digest) {
 	f.t.Helper()
-	example, err := simcluster.ReadExample("..")
-	f.must(err)
+	example := f.example()
 	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
 		example.Template.Annotations[key] = builtVersion // none of them is upgraded
+	}
+	if payload != "" {
+		example.Template.Annotations[published.PayloadAnnotation] = string(payload)
 	}
 	c := machineClient(f.t)
 	parallel(f.t, 8, f.n, func(i int) error {
 		node, _ := example.Node(i)
 		return simcluster.AddJoined(f.t.Context(), c, node)
 	})
-	of := map[string]bundle.Facts{}
 	for i := range f.n {
-		node, facts := example.Node(i)
-		of[node.Name] = facts
 		f.t.Cleanup(func() {
-			_ = f.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}})
+			_ = f.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: simcluster.NodeName(i)}})
 		})
 	}
 	f.t.Cleanup(func() {
 		_ = c.DeleteAllOf(context.Background(), &machinev1beta1.Machine{}, client.InNamespace("openshift-machine-api"), client.MatchingLabels{"machine.openshift.io/os-id": "Windows"})
 	})
+}
+
+func (f *scaled) example() simcluster.Example {
+	f.t.Helper()
+	example, err := simcluster.ReadExample("..")
+	f.must(err)
+	return example
+}
+
+// facts are those of the hosts, by the names of their Nodes.
+func (f *scaled) facts() map[string]bundle.Facts {
+	f.t.Helper()
+	example, of := f.example(), map[string]bundle.Facts{}
+	for i := range f.n {
+		node, facts := example.Node(i)
+		of[node.Name] = facts
+	}
 	return of
 }
 
