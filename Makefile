@@ -197,7 +197,7 @@ $(PLATFORMS:%=cross/%) $(MORE_PLATFORMS:%=cross/%): cross/%: setup
 .PHONY: race
 race: setup testenv-if-possible ## the tests under the race detector
 	@hack/need gcc
-	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 WMCO_SCALE_NODES= go test -race -timeout $(TEST_TIMEOUT) ./...
+	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 WMCO_SCALE_NODES= WMCO_SCALE_FETCH= WMCO_SCALE_COPY= go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: fuzz
 fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
@@ -273,6 +273,9 @@ ci-full: export WMCO_PULL_CLUSTERS = 1000
 ci-full: export WMCO_ALL_KUBELETS = 1
 # Nodes that follow a changed mirror set; the race detector gets a hundred.
 ci-full: export WMCO_SCALE_NODES = 1000
+# Nodes that fetch the executables of a new operator, 123 MB each, and hosts that get them in both ways.
+ci-full: export WMCO_SCALE_FETCH = 200
+ci-full: export WMCO_SCALE_COPY = 4
 # Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
 ci-full: export WMCO_FLEET = 30
 ci-full: export WMCO_ROLLOUT_KILLS = 0

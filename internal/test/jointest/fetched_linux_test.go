@@ -22,23 +22,38 @@ import (
 	"wmco/render"
 )
 
-// fetchFrom has nodes fetch executables from a registry, of which Image/cluster says this, and returns the environment of the operator, whose Pod has the image
-// that is there.
-func (w *world) fetchFrom(s *registrytest.Server, from render.ExecutablesFrom, cluster map[string]any) map[string]string {
+// configure makes the settings of the operator.
+func (w *world) configure(text string) {
 	w.t.Helper()
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: settingsName}, Data: map[string]string{"config.yaml": executablesFrom(from)}})
+	w.create(settingsOf(text))
+}
+
+func settingsOf(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": text}}
+}
+
+// trustAny has a registry need no valid certificate.
+func (w *world) trustAny(registry string) {
+	w.t.Helper()
+	image := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": "Image", "metadata": map[string]any{"name": "cluster"},
+		"spec": map[string]any{"registrySources": map[string]any{"insecureRegistries": []any{registry}}},
+	}}
+	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), image.DeepCopy())))
+	w.create(image)
+}
+
+// fetchFrom has the operator run the image of a registry, from which alone nodes get executables. It returns the environment of the operator.
+func (w *world) fetchFrom(s *registrytest.Server) map[string]string {
+	w.t.Helper()
+	w.configure(executablesFrom(render.ExecutablesFromRegistry))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "operator-0"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}}}
 	w.create(pod)
 	before := client.MergeFrom(pod.DeepCopy())
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "operator", ImageID: s.Image}}
 	must(w.t, w.Status().Patch(w.t.Context(), pod, before))
-	image := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "Image", "metadata": map[string]any{"name": "cluster"}, "spec": cluster}}
-	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), image.DeepCopy())))
-	w.create(image)
 	return map[string]string{"POD_NAME": pod.Name}
 }
-
-const settingsName = "windows-machine-config"
 
 func executablesFrom(from render.ExecutablesFrom) string {
 	return fmt.Sprintf("executables: {from: %s}\nrollout: {settle: 0s}\n", from)
@@ -60,7 +75,8 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 	next := w.settings()
 	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.For(payload.Kubelet, payload.TestedKubernetes).Name: "kubelet that is fetched"})
 	registry := registrytest.New(t, next.Payload)
-	environment := w.fetchFrom(registry, render.ExecutablesFromRegistry, map[string]any{"registrySources": map[string]any{"insecureRegistries": []any{registry.HostPort()}}})
+	environment := w.fetchFrom(registry)
+	w.trustAny(registry.HostPort())
 	for _, address := range []string{"192.0.2.66", "192.0.2.67"} {
 		must(t, w.at.put(address, nowhere))
 	}
@@ -103,7 +119,7 @@ func TestHostsJoinWithWhatTheyFetch(t *testing.T) {
 	w.trustRegistry(registry)
 	options, err := w.settings().options(w.output())
 	must(t, err)
-	options.Environment = w.fetchFrom(registry, render.ExecutablesFromRegistry, map[string]any{})
+	options.Environment = w.fetchFrom(registry)
 	stop := w.operateWith(options)
 	eventually(t, "node instance-v", func() bool { return w.joined("instance-v") })
 	fetched := registry.CountLayers()
@@ -117,8 +133,7 @@ func TestHostsJoinWithWhatTheyFetch(t *testing.T) {
 		notes := w.events("InstanceSetupFailure", "windows-instances")
 		return len(notes) == 1 && strings.Contains(notes[0], "ExecutablesNotFetched: 192.0.2.69") && strings.Contains(notes[0], registry.HostPort())
 	})
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: settingsName}, Data: map[string]string{"config.yaml": executablesFrom(render.ExecutablesFromAny)}}
-	must(t, w.Update(t.Context(), settings))
+	must(t, w.Update(t.Context(), settingsOf(executablesFrom(render.ExecutablesFromAny))))
 	stop() // the next one need not wait for a pause
 	next, err := w.settings().options(w.output())
 	must(t, err)
