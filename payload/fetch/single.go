@@ -28,14 +28,20 @@ type Single struct {
 	// layer is the one that have is of.
 	layer digest.Digest
 	have  inMemory
+	// limit keeps to rate, in bytes per second.
+	limit *rate.Limiter
+	rate  int64
 }
 
 // FetchStored returns the stored form of an executable, from the first place that has it. It is held in memory. The error names each place with what it
 // answered, without secrets.
 func (s *Single) FetchStored(ctx context.Context, l sources.List, x sources.Executable, report func(int64)) ([]byte, error) {
+	if s.rate != l.Rate {
+		s.rate, s.limit = l.Rate, newLimiter(l.Rate)
+	}
 	var refused []error
 	for _, p := range l.Places {
-		data, err := s.fetchFrom(ctx, repository{s.Client, p, newLimiter(l.Rate)}, l, x, report)
+		data, err := s.fetchFrom(ctx, repository{s.Client, p, s.limit}, l, x, report)
 		if err == nil {
 			s.layer, s.have = "", inMemory{}
 			return data, nil
@@ -118,15 +124,19 @@ func readStored(l descriptor, have partial, x sources.Executable) ([]byte, error
 	return data, err
 }
 
-// burst is how many bytes are read at once where the rate is limited, at most.
-const burst = 64 << 10
+const (
+	// chunk is how many bytes are read at once where the rate is limited, at most.
+	chunk = 64 << 10
+	// burstsPerSecond is the part of a second whose bytes may come at once: a busy host wakes a reader that late.
+	burstsPerSecond = 10
+)
 
 // newLimiter returns what keeps to a rate in bytes per second; nil without one.
 func newLimiter(bytesPerSecond int64) *rate.Limiter {
 	if bytesPerSecond <= 0 {
 		return nil
 	}
-	return rate.NewLimiter(rate.Limit(bytesPerSecond), burst)
+	return rate.NewLimiter(rate.Limit(bytesPerSecond), int(max(chunk, bytesPerSecond/burstsPerSecond)))
 }
 
 // slowed is a reader at the rate of a limiter, which may be nil.
@@ -141,7 +151,7 @@ func (s slowed) Read(p []byte) (int, error) {
 	if s.limit == nil {
 		return s.from.Read(p)
 	}
-	n, err := s.from.Read(p[:min(len(p), burst)])
+	n, err := s.from.Read(p[:min(len(p), chunk)])
 	if n > 0 {
 		if stopped := s.limit.WaitN(s.ctx, n); stopped != nil {
 			return n, stopped

@@ -171,7 +171,7 @@ func TestLargeLayers(t *testing.T) {
 func TestTheRateIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &fetch.Single{Client: &registry.Client{Verified: bigLayer{1 << 20}, Now: time.Now}}
+		s := &fetch.Single{Client: &registry.Client{Verified: bigLayer{size: 1 << 20}, Now: time.Now}}
 		l := sources.List{Image: places.Image{Registry: "r.example.com", Repository: "wmco", Reference: string(bundle.Of(bigLayer{}.manifest()))}, Rate: 64 << 10}
 		l.Places = []places.Place{{Registry: "r.example.com", Repository: "wmco"}}
 		x := sources.Executable{Name: "kubelet"}
@@ -181,16 +181,36 @@ func TestTheRateIsKept(t *testing.T) {
 		if took := time.Since(begun); err == nil || took < 75*time.Second || took > 90*time.Second {
 			t.Errorf("5 MiB at 64 KiB a second took %s, %v", took, err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context()) // as that of an agent, it has no deadline
+		time.AfterFunc(time.Second, cancel)
 		if _, err := s.FetchStored(ctx, l, x, func(int64) {}); err == nil || ctx.Err() == nil {
 			t.Errorf("after its context has ended: %v", err)
 		}
 	})
 }
 
-// bigLayer is a registry with one layer of zeros, whose digest it is not.
-type bigLayer struct{ size int }
+// TestABusyHostReachesTheRate: it wakes up late, and takes then what it could have taken before.
+func TestABusyHostReachesTheRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &fetch.Single{Client: &registry.Client{Verified: bigLayer{1 << 20, 50 * time.Millisecond}, Now: time.Now}}
+		l := sources.List{Image: places.Image{Registry: "r.example.com", Repository: "wmco", Reference: string(bundle.Of(bigLayer{}.manifest()))}, Rate: 20 << 20}
+		l.Places = []places.Place{{Registry: "r.example.com", Repository: "wmco"}}
+		x := sources.Executable{Name: "kubelet"}
+		x.Stored.Size = 1 << 20
+		begun := time.Now()
+		_, _ = s.FetchStored(t.Context(), l, x, func(int64) {}) // its bytes are not those of the digest, so it is read five times
+		if took := time.Since(begun); took < 150*time.Millisecond || took > 300*time.Millisecond {
+			t.Errorf("5 MiB at 20 MiB a second took %s", took)
+		}
+	})
+}
+
+// bigLayer is a registry with one layer of zeros, whose digest it is not. The host waits so long for each answer with it.
+type bigLayer struct {
+	size  int
+	pause time.Duration
+}
 
 func (bigLayer) manifest() []byte {
 	return fmt.Appendf(nil, `{"layers":[{"digest":%q,"size":1048576,"annotations":{%q:"kubelet.exe.zst"}}]}`, bundle.Of([]byte("other")), fetch.LayerAnnotation)
@@ -201,6 +221,7 @@ func (b bigLayer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := string(b.manifest())
 	if strings.Contains(r.URL.Path, "/blobs/") {
 		body = strings.Repeat("\x00", b.size)
+		time.Sleep(b.pause)
 	}
 	return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{}, Body: closable{strings.NewReader(body)}}, nil
 }
