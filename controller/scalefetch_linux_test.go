@@ -250,7 +250,7 @@ func (c *fetchCosts) check(t *testing.T, run fetchRun) {
 		t.Errorf("the operator has written %d bytes", c.sent)
 	}
 	if limit := resource.MustParse(run.rate); !limit.IsZero() {
-		if least := time.Duration(float64(c.each-burst) / limit.AsApproximateFloat64() * float64(time.Second)); c.shortest < least {
+		if least := time.Duration(float64(c.each)/limit.AsApproximateFloat64()*float64(time.Second)) - time.Second; c.shortest < least {
 			t.Errorf("a node has fetched %d bytes in %s, which takes %s at %s a second", c.each, c.shortest, least, run.rate)
 		}
 	}
@@ -264,6 +264,4 @@ const (
 	answerSize = 1 << 10
 	// ownBytes and ownBytesPerNode are what the operator may write to the API server and to its log, a thousandth of what it would copy to nodes.
 	ownBytes, ownBytesPerNode = 8 << 20, 128 << 10
-	// burst is what a node fetches at once where the rate is limited: 64 KiB of each of twelve executables.
-	burst = 12 * 64 << 10
 )
