@@ -68,6 +68,11 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	if err := r.confirmHandover(ctx, record.Manifest.Digest); err != nil {
 		return err
 	}
+	if removal := r.records.Removal; removal.Node != "" { // it would remove what follows
+		if err := endRemoval(ctx, r.engine.Host, removal); err != nil {
+			return err
+		}
+	}
 	if r.options.OnlyChanges {
 		r.situation.limitToChanges(record)
 	}

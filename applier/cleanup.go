@@ -16,21 +16,35 @@ import (
 // interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	r := newRun(e, o)
-	return r.endRun("", r.whileLocked(ctx, func() error { return r.cleanupHost(ctx) }))
+	return r.endRun("", r.whileLocked(ctx, func() error {
+		if err := r.openRecords(ctx); err != nil {
+			return err
+		}
+		return r.cleanupHost(ctx, endsRemoval)
+	}))
 }
+
+// caller is who cleans up.
+type caller int
+
+const (
+	// endsRemoval is any caller but bundle.RemovalService, whose removal it ends.
+	endsRemoval caller = iota
+	// removesAgents is bundle.RemovalService, which needs no agent that was uploaded.
+	removesAgents
+)
 
 // cleanup removes everything managed.
 type cleanup struct {
 	situation *situation
 	steps     *executor
 	progress  *progress
+	by        caller
 }
 
-func (r *run) cleanupHost(ctx context.Context) error {
-	if err := r.openRecords(ctx); err != nil {
-		return err
-	}
-	c := cleanup{situation: r.situation, steps: r.steps, progress: r.progress}
+// cleanupHost needs records that are open.
+func (r *run) cleanupHost(ctx context.Context, by caller) error {
+	c := cleanup{situation: r.situation, steps: r.steps, progress: r.progress, by: by}
 	p, observed, err := c.planRemoval(ctx)
 	if err != nil {
 		return err
@@ -76,11 +90,19 @@ func (c cleanup) removeAll(ctx context.Context, p plan.Plan, observed plan.Obser
 	if err := removeGuard(ctx, c.situation.host); err != nil { // first: it would restore removed entries
 		return err
 	}
+	if c.by == endsRemoval {
+		if err := endRemoval(ctx, c.situation.host, c.situation.records.Removal); err != nil {
+			return err
+		}
+	}
 	sweepLeftovers(ctx, c.situation.host, p)
 	if err := errors.Join(c.doSteps(ctx, p), c.checkAllKnown(p, observed)); err != nil {
 		return err
 	}
-	return removeRecords(ctx, c.situation.host)
+	if err := removeRecords(ctx, c.situation.host); err != nil || c.by == endsRemoval {
+		return err
+	}
+	return removeAgents(ctx, c.situation.host)
 }
 
 // checkAllKnown returns an error for what may be left because it could not be read.

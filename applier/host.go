@@ -95,6 +95,10 @@ type Services interface {
 	// starts for pods stays. A service that does not exist or does not run is no error. Services that depend on it must
 	// have been stopped before.
 	StopService(ctx context.Context, name string) error
+	// RetireService removes the service that the calling process runs as. It is not started again, and has no name any
+	// longer when the process has ended; the file of its program, which cannot be removed while it runs, is removed
+	// when the host boots. A service that does not exist is no error.
+	RetireService(ctx context.Context, name string) error
 }
 
 // Machine is what belongs to the computer as a whole.

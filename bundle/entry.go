@@ -240,9 +240,17 @@ const SigningKeysFile = `C:\k\desired-state-keys.pem`
 // LedgerCopy is the name of the file beside the logs of the node agent that lists the managed entries of the host.
 const LedgerCopy = "ledger.json"
 
+// UploadFolder holds the node agents that were uploaded over SSH. Only administrators write there
+// (docs/decisions/0015-where-the-agent-is-uploaded.md).
+const UploadFolder = `C:\Windows\wmco`
+
 // GuardService is the service that restores the node agent if a new one does not work. It exists while the agent is
 // exchanged.
 const GuardService = AgentService + "-guard"
+
+// RemovalService is the service that removes everything from a host whose node ends. It exists from the time at which
+// the node agent was told to until it has removed itself.
+const RemovalService = AgentService + "-removal"
 
 // Service is one Windows service.
 type Service struct {

@@ -151,7 +151,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		Hosts:       o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login,
 		Version: o.Version,
 		Log:     log.WithName("join"), Now: o.Now, Elapsed: o.elapsed, Silence: o.Silence, Random: rand.Read,
-		Unjoined: s.unjoined, Counters: s.counters,
+		Unjoined: s.unjoined, Counters: s.counters, ReadDesired: windowsnode.VerifyWith(s.signs.OpenDesired),
 	}
 	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("hostkeys")}
 	machines := &machine.Machines{
@@ -163,7 +163,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		node.New(node.Options{
 			Decoded: m.Decoded, Joiner: joiner, Drainer: drain.Drainer{Client: clients}, Machines: machines,
 			Namespace: o.Namespace, Payload: s.executables, Copying: node.CopyPlaces(),
-			ReadDesired: windowsnode.VerifyWith(s.signs.OpenDesired), Events: events, Log: log.WithName("node"),
+			ReadDesired: joiner.ReadDesired, Signer: s.signs, Events: events, Log: log.WithName("node"),
 			Clock: o.Clock, APITime: s.servers.ServerTime,
 		}),
 		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instance")},

@@ -38,7 +38,7 @@ func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired
 		if err != nil {
 			return published.Desired{}, newRefusal("reading the annotation %s: %v", published.DesiredAnnotation, err)
 		}
-		d.Boot = "" // whoever may write to the Node boots no host
+		d.Boot, d.Remove = "", false // whoever may write to the Node boots no host, and removes none
 		return d, a.checkName(d.NodeName)
 	}
 	d, err := keys.Open(n.Desired)
@@ -56,6 +56,9 @@ func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired
 	if !d.IsSignedFor(published.NodeID{Name: d.NodeName, UID: n.UID}) {
 		return d, newRefusal("the annotation %s is refused: it was signed for an earlier Node of this name (%s)",
 			published.DesiredAnnotation, newOnRefusal)
+	}
+	if d.Remove && !d.IsSignedToRemove(published.NodeID{Name: d.NodeName, UID: n.UID}) {
+		return d, newRefusal("the annotation %s is refused: it ends a node without its UID (%s)", published.DesiredAnnotation, newOnRefusal)
 	}
 	return d, a.checkNewest(ctx, keys, n.Desired, d)
 }

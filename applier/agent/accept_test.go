@@ -65,7 +65,11 @@ func (s *signing) publishSigned(allowed bundle.Impact) string {
 // withKeys is a world whose host has the keys of an operator.
 func withKeys(t *testing.T, keys ...ed25519.PrivateKey) *signing {
 	t.Helper()
-	w := newWorld(t)
+	return newWorld(t).withKeys(t, keys...)
+}
+
+func (w *world) withKeys(t *testing.T, keys ...ed25519.PrivateKey) *signing {
+	t.Helper()
 	w.bundle = w.bundle.Changed(func(n *bundletest.Node) {
 		n.Files[bundle.SigningKeysFile], n.NodeName = keyFile(t, keys...), fakeNode
 	})

@@ -34,6 +34,8 @@ type Options struct {
 	// LedgerCopy is the path of a copy of the ledger, without file contents. The kubelet serves it with the logs. Empty:
 	// no copy.
 	LedgerCopy string
+	// LogDir is the folder for logs of what outlives the agent; empty is none.
+	LogDir string
 	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at
 	// once.
 	Jitter func(d time.Duration) time.Duration
@@ -84,6 +86,7 @@ type Agent struct {
 	images      *images.Keeper
 	fetcher     *executables.Fetcher
 	fetchable   fetchable
+	removal     removal
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package
 	// they are since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -142,6 +145,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.recallUndone(ctx)
 	a.recallBoots(ctx)
+	a.recallRemoval(ctx)
 	for {
 		if err := a.runDueWork(ctx); err != nil {
 			return err
@@ -190,6 +194,10 @@ func (a *Agent) latestNode() (Node, bool) {
 
 // runDueWork does all work that is due.
 func (a *Agent) runDueWork(ctx context.Context) error {
+	if a.removal.node != "" { // nothing is to be repaired or applied any longer
+		a.continueRemoval(ctx)
+		return nil
+	}
 	a.lookForCrashes(ctx)
 	if _, known := a.latestNode(); known && a.unread {
 		a.repairAt, a.unread = a.sinceBoot(), false
@@ -264,6 +272,9 @@ func (a *Agent) sinceBoot() time.Duration { return a.Engine.Clock.SinceBoot() }
 
 // timeUntilDue returns how long nothing is due.
 func (a *Agent) timeUntilDue() time.Duration {
+	if a.removal.node != "" {
+		return a.Options.Housekeep
+	}
 	pause := min(a.Options.Housekeep, a.repairAt-a.sinceBoot())
 	if node, _ := a.latestNode(); a.follower.retryAt != 0 && (!node.Paused || a.follower.isUrgent(node)) {
 		pause = min(pause, a.follower.retryAt-a.sinceBoot())
@@ -367,5 +378,6 @@ func (a *Agent) buildReport() published.Report {
 	r.SSHStopped, r.ImagesUnreachable = a.sshServer.stopped, a.unreachable
 	a.reportImages(&r)
 	a.reportFetch(&r)
+	a.reportRemoval(&r)
 	return r
 }

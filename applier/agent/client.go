@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -82,12 +83,7 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	}
 	tell := func(o any) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-			_, paused := m.Annotations[published.PausedAnnotation]
-			changed(Node{
-				UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation],
-				Retry: m.Annotations[published.RetryAnnotation], Paused: paused,
-				Fetch: bundle.Digest(m.Annotations[published.FetchAnnotation]),
-			})
+			changed(nodeOf(m.ObjectMeta))
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -186,6 +182,36 @@ func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
 		last = lease.Spec.RenewTime.Time
 	}
 	return last, nil
+}
+
+// Access implements Cluster.
+func (s *APIServer) Access() ([]byte, error) { return s.connection.Inlined() }
+
+// ErrNoNode means that the Node of this host does not exist.
+var ErrNoNode = errors.New("the Node of this host does not exist")
+
+// OwnNode returns the Node of this host as the API server has it now.
+func (s *APIServer) OwnNode(ctx context.Context) (Node, error) {
+	l, err := s.currentLink()
+	if err != nil {
+		return Node{}, err
+	}
+	var node corev1.Node
+	err = l.doRequest(ctx, call{http.MethodGet, []string{coreAPI, "nodes", l.node}, "", nil}, &node)
+	if apierrors.IsNotFound(err) {
+		return Node{}, fmt.Errorf("%w: %w", ErrNoNode, err)
+	}
+	return nodeOf(node.ObjectMeta), err
+}
+
+// nodeOf returns what the agent reads of its Node.
+func nodeOf(m metav1.ObjectMeta) Node {
+	_, paused := m.Annotations[published.PausedAnnotation]
+	return Node{
+		UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation],
+		Retry: m.Annotations[published.RetryAnnotation], Paused: paused,
+		Fetch: bundle.Digest(m.Annotations[published.FetchAnnotation]),
+	}
 }
 
 // Event implements Cluster.

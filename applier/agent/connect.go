@@ -92,6 +92,28 @@ func (s *APIServer) currentLink() (*link, error) {
 
 // RESTConfig reads the kubeconfig. The result holds the contents of all files that it names.
 func (c Connection) RESTConfig() (*rest.Config, error) {
+	config, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	all, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.Kubeconfig, err)
+	}
+	return all, nil
+}
+
+// Inlined returns the kubeconfig with the contents of the files that it names.
+func (c Connection) Inlined() ([]byte, error) {
+	config, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.Write(*config)
+}
+
+// load reads the kubeconfig and the files that it names.
+func (c Connection) load() (*clientcmdapi.Config, error) {
 	text, err := c.ReadFile(c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -100,14 +122,7 @@ func (c Connection) RESTConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.Kubeconfig, err)
 	}
-	if err := c.includeFiles(config); err != nil {
-		return nil, err
-	}
-	all, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.Kubeconfig, err)
-	}
-	return all, nil
+	return config, c.includeFiles(config)
 }
 
 // includeFiles replaces the paths in a kubeconfig by the contents of the files.

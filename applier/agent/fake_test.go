@@ -72,6 +72,15 @@ func (c *fakeCluster) Heartbeat(context.Context) (time.Time, error) {
 	return at, c.silent
 }
 
+func (*fakeCluster) Access() ([]byte, error) { return []byte("a kubeconfig"), nil }
+
+func (c *fakeCluster) OwnNode(context.Context) (Node, error) {
+	if c.node.UID == "" && c.away == nil {
+		return Node{}, ErrNoNode
+	}
+	return c.node, c.away
+}
+
 func (c *fakeCluster) Event(_ context.Context, e Event) error {
 	if c.away == nil {
 		c.events = append(c.events, e)
@@ -138,8 +147,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, bundletest.New())
+}
+
+// newWorldWith is newWorld for a host that has joined with a bundle.
+func newWorldWith(t *testing.T, b bundletest.Node) *world {
+	t.Helper()
 	clock := hostsim.NewClock(hostsim.Epoch())
-	w := &world{t: t, clock: clock, host: hostsim.NewMemory(hostsim.Facts(), clock), bundle: bundletest.New(), changed: make(chan struct{}, 1)}
+	w := &world{t: t, clock: clock, host: hostsim.NewMemory(hostsim.Facts(), clock), bundle: b, changed: make(chan struct{}, 1)}
 	w.waits = &patient{Clock: clock}
 	w.cluster = &fakeCluster{parts: map[string][]byte{}, ready: clock.Now}
 	in, err := archive.NewReader(strings.NewReader(string(w.bundle.Archive(t, nil))))

@@ -38,7 +38,7 @@ func (f *Flags) AddToFlags(flags *pflag.FlagSet) {
 
 // ParsedOptions are those that the flags set.
 func (f Flags) ParsedOptions() Options {
-	o := Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full, CloudCertificate: f.CloudCertificate}
+	o := Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full, CloudCertificate: f.CloudCertificate, LogDir: f.LogDir}
 	if bundle.CheckPath(f.LogDir) == nil { // logs may be anywhere; the copy of the ledger is only where a bundle has them
 		o.LedgerCopy = f.LogDir + `\` + bundle.LedgerCopy
 	}

@@ -47,6 +47,11 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 			return nil
 		}
 		a.refused = ""
+		if desired.Remove {
+			f.accepted, f.desired, f.report.Desired = true, desired, desired.Bundle
+			a.beginRemoval(ctx, n)
+			return nil
+		}
 		f.accepted, f.desired, f.report.Desired, f.unfinished = true, desired, desired.Bundle, a.isUnfinished(n, desired.Bundle)
 		if before.Desired != desired.Bundle || asked {
 			before = published.Report{}
@@ -62,6 +67,10 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 			a.reportRollback(ctx, desired.Bundle, why)
 			return nil
 		}
+	}
+	if f.desired.Remove {
+		a.beginRemoval(ctx, n)
+		return nil
 	}
 	if f.unfinished && !asked {
 		a.endRollback()

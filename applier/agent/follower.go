@@ -67,10 +67,10 @@ func (f *follower) isDue(n Node, now time.Duration) bool {
 // is not urgent is not refused on a paused node either, but when that is not paused any longer.
 func (f *follower) isUrgent(n Node) bool {
 	if n.Desired == f.text {
-		return f.desired.Urgent
+		return f.desired.Urgent || f.desired.Remove
 	}
 	d, err := published.DecodeDesired(n.Desired)
-	return err == nil && d.Urgent
+	return err == nil && (d.Urgent || d.Remove)
 }
 
 // forgiveCrashes forgets crashes when a person asks for another try.

@@ -74,9 +74,6 @@ func (a *answer) read(what string, do func() error) {
 // containerdProgram is the program that Defender should leave alone.
 const containerdProgram = `C:\k\containerd\containerd.exe`
 
-// programFolder is where the node agent is uploaded.
-const programFolder = `C:\Windows\wmco`
-
 // readHost asks for what every applier.Host knows.
 func readHost(ctx context.Context, host applier.Host, a *answer) {
 	a.read("services", func() error {
@@ -95,7 +92,7 @@ func readHost(ctx context.Context, host applier.Host, a *answer) {
 		return err
 	})
 	a.read("folders", func() error {
-		infos, err := host.Stat(ctx, []string{plan.StateFolder, programFolder})
+		infos, err := host.Stat(ctx, []string{plan.StateFolder, bundle.UploadFolder})
 		for _, i := range infos {
 			if i.Kind != plan.FileAbsent {
 				a.Machine.Folders = append(a.Machine.Folders, preflight.Folder{Path: i.Path, Trusted: i.IsTrusted()})

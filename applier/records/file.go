@@ -135,6 +135,10 @@ const (
 	FileSigners = plan.StateFolder + `\signers.json`
 	// FileBoots is for which requests the host was booted.
 	FileBoots = plan.StateFolder + `\boots.json`
+	// FileRemoval is of which Node the removal of this host has begun, and FileRemovalAccess the kubeconfig with which it
+	// reports.
+	FileRemoval       = plan.StateFolder + `\removal.json`
+	FileRemovalAccess = plan.StateFolder + `\removal-kubeconfig`
 	// FileGuard is the program of bundle.GuardService.
 	FileGuard   = plan.StateFolder + `\guard.exe`
 	DirContents = plan.StateFolder + `\contents`

@@ -21,6 +21,8 @@ type Records struct {
 	Journal Journal
 	// Staged are the contents that are kept for a bundle of later.
 	Staged Staged
+	// Removal is the one that the node agent has begun.
+	Removal Removal
 	// Interrupted reports whether the last run was interrupted: there is a journal.
 	Interrupted bool
 	// Finished reports whether there is a journal of a run that was interrupted after it had recorded its bundle in the
@@ -59,6 +61,9 @@ func LoadRecords(ctx context.Context, host Files) (*Records, error) {
 		return nil, err
 	}
 	if err := r.readStaged(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.readRemoval(ctx); err != nil {
 		return nil, err
 	}
 	r.Cache = &Cache{Schema: sharedSchema, Files: map[string]cachedFile{}}

@@ -25,6 +25,7 @@ type Mover interface {
 func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
 	for _, paths := range [][]string{{plan.StateFolder}, {
 		FileLedger, FileJournal, FileCache, FileConfirm, FileStaged, FileUndone, FileAccepted, FileSigners, FileBoots,
+		FileRemoval, FileRemovalAccess,
 		DirContents, DirPrevious, DirAside,
 	}} {
 		infos, err := host.Stat(ctx, paths)

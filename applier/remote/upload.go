@@ -21,11 +21,10 @@ import (
 	"wmco/bundle"
 )
 
-// programFolder is where the program lies on hosts (docs/decisions/0015-where-the-agent-is-uploaded.md).
-const programFolder = `C:\Windows\wmco`
-
 // ProgramPath returns where the program with a digest lies on hosts.
-func ProgramPath(d bundle.Digest) string { return programFolder + `\wmco-node-` + d.Short() + `.exe` }
+func ProgramPath(d bundle.Digest) string {
+	return bundle.UploadFolder + `\wmco-node-` + d.Short() + `.exe`
+}
 
 // Program is the executable of the node agent that hosts get. Its path depends on its content, so an upload never
 // replaces an executable that is running.
@@ -180,7 +179,7 @@ func (a *Agent) programError(err error, fix string) error {
 func fixForUpload(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "connect as a member of Administrators, and check that they may write to " + programFolder
+		return "connect as a member of Administrators, and check that they may write to " + bundle.UploadFolder
 	case errors.Is(err, ErrOtherUpload):
 		return "run it again when the other upload has ended"
 	}

@@ -62,6 +62,15 @@ func (h *Host) Set(ctx context.Context, setting plan.Setting) error {
 	return err
 }
 
+// RetireService marks the service first: one that has lost its program, and is started by a boot, would stay.
+func (h *Host) RetireService(ctx context.Context, name string) error {
+	program, err := h.Manager.RetireService(ctx, name)
+	if err != nil || program == "" {
+		return err
+	}
+	return h.RemoveAtBoot(ctx, program)
+}
+
 // Probe asks a service of this host once.
 func (h *Host) Probe(ctx context.Context, probe bundle.Probe) error {
 	switch probe.Kind {

@@ -75,6 +75,10 @@ type Desired struct {
 	// is signed. The value is the digest of that of the RebootAnnotation, or a digest that the operator chose because
 	// Windows needs a reboot.
 	Boot bundle.Digest `json:"boot,omitempty"`
+	// Remove ends the node: its agent removes everything that is managed from the host, also where the Node is paused. It
+	// counts only if it is signed for the UID of the Node (IsSignedToRemove), and is never taken back for that UID: who
+	// restores an annotation of before changes nothing.
+	Remove bool `json:"remove,omitempty"`
 	// NodeName is the name of the Node that it is for.
 	NodeName string `json:"nodeName,omitempty"`
 	// NodeUID is the UID of that Node. It keeps an annotation that was signed for a deleted Node from being valid for a new
@@ -95,7 +99,7 @@ func (d Desired) Counter() Counter { return Counter{d.Term, d.Sequence} }
 // permit.
 func (d Desired) SaysTheSame(other Desired) bool {
 	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent &&
-		d.NodeName == other.NodeName && d.NodeUID == other.NodeUID && d.Boot == other.Boot &&
+		d.NodeName == other.NodeName && d.NodeUID == other.NodeUID && d.Boot == other.Boot && d.Remove == other.Remove &&
 		d.Namespace == other.Namespace && d.Payload == other.Payload && slices.Equal(d.Inputs, other.Inputs) &&
 		d.Cluster.saysTheSame(other.Cluster) && d.Node.saysTheSame(other.Node)
 }

@@ -109,6 +109,8 @@ type Report struct {
 	Images ImageProgress `json:"images,omitzero"`
 	// Fetch is how far the host is with the executables that FetchAnnotation names; zero without it.
 	Fetch FetchProgress `json:"fetch,omitzero"`
+	// Removal is how far the host is with Desired.Remove; zero without it.
+	Removal RemovalProgress `json:"removal,omitzero"`
 	// Features are what the agent can do that older ones cannot.
 	Features []Feature `json:"features,omitempty"`
 	// Refused is the digest of the text of the DesiredAnnotation, if the agent refuses it: it is not signed for this node,
@@ -174,6 +176,31 @@ func (p FetchProgress) withinBounds() FetchProgress {
 	return p
 }
 
+// RemovalProgress is how far a host is with the removal of everything that is managed.
+type RemovalProgress struct {
+	// Node is the UID of the Node that ends. It is written when the removal begins.
+	Node string `json:"node,omitempty"`
+	// Done is true when nothing is left on the host but what reports this, which ends itself then.
+	Done bool `json:"done,omitempty"`
+	// Message is why the last try failed, for people. It is retried. It holds no secrets.
+	Message string `json:"message,omitempty"`
+}
+
+// IsDoneFor reports whether the host of this Node has been cleaned up.
+func (p RemovalProgress) IsDoneFor(node NodeID) bool { return p.Done && p.HasBegunFor(node) }
+
+// HasBegunFor reports whether it is about this Node.
+func (p RemovalProgress) HasBegunFor(node NodeID) bool { return p.Node != "" && p.Node == node.UID }
+
+// maxUID is the length of the longest UID that is read, in bytes. That of an API server has 36.
+const maxUID = 64
+
+// withinBounds returns it with texts that are not too long.
+func (p RemovalProgress) withinBounds() RemovalProgress {
+	p.Node, p.Message = ShortenTo(p.Node, maxUID), Shorten(p.Message)
+	return p
+}
+
 // CountMissing returns how many images are not on the host.
 func (p ImageProgress) CountMissing() int { return p.Wanted - p.Present }
 
@@ -205,10 +232,12 @@ const (
 	FeatureBoot Feature = "boot-on-request"
 	// FeatureFetch means that the agent fetches executables from the operator's image.
 	FeatureFetch Feature = "fetch-executables"
+	// FeatureRemove means that the agent removes everything from its host where Desired.Remove is signed for its Node.
+	FeatureRemove Feature = "remove"
 )
 
 // Features returns what the agents of this version can do on any host. Agents on hosts with a container runtime also
-// have FeaturePinnedImages, and those that may repair FeatureFetch.
+// have FeaturePinnedImages, those that may repair FeatureFetch, and those that run as a service FeatureRemove.
 func Features() []Feature {
 	return []Feature{FeatureAmazonRoutes, FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }
@@ -221,6 +250,7 @@ func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log, r.SSHStopped = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail(), Shorten(r.SSHStopped)
 	r.ImagesUnreachable, r.Images, r.Fetch = Shorten(r.ImagesUnreachable), r.Images.withinBounds(), r.Fetch.withinBounds()
+	r.Removal = r.Removal.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -249,6 +279,7 @@ func DecodeReport(text string) (Report, error) {
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
 	r.SSHStopped, r.ImagesUnreachable = Shorten(r.SSHStopped), Shorten(r.ImagesUnreachable)
 	r.Images, r.Fetch = r.Images.withinBounds(), r.Fetch.withinBounds()
+	r.Removal = r.Removal.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	return r, nil
 }

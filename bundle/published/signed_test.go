@@ -167,7 +167,7 @@ func TestWhatIsWrittenAgainSaysTheSame(t *testing.T) {
 	for name, change := range map[string]func(*Desired){
 		"bundle": func(d *Desired) { d.Bundle = "" }, "impact": func(d *Desired) { d.MaxImpact = "drain" }, "urgent": func(d *Desired) { d.Urgent = true },
 		"node": func(d *Desired) { d.NodeName = "win-b" }, "another Node of the name": func(d *Desired) { d.NodeUID = "x" }, "namespace": func(d *Desired) { d.Namespace = "x" }, "payload": func(d *Desired) { d.Payload = "x" },
-		"inputs": func(d *Desired) { d.Inputs = []Input{InputMirrors} }, "a layer": func(d *Desired) { d.Cluster.Parts++ }, "an inline layer": func(d *Desired) { d.Node.Inline = nil },
+		"removal": func(d *Desired) { d.Remove = true }, "inputs": func(d *Desired) { d.Inputs = []Input{InputMirrors} }, "a layer": func(d *Desired) { d.Cluster.Parts++ }, "an inline layer": func(d *Desired) { d.Node.Inline = nil },
 	} {
 		other := d
 		change(&other)

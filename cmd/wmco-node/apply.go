@@ -200,29 +200,3 @@ back an interrupted run.` + cli.ExitHelp(
 	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	return cmd
 }
-
-func cleanupCommand(a *app) *cobra.Command {
-	var f applyFlags
-	cmd := &cobra.Command{
-		Use:   "cleanup",
-		Short: "Remove everything managed from this host",
-		Long: `Stop and remove the services, files, settings and networks that were installed on this host, and what their programs wrote.
-Logs, Windows features and the host name stay.` + cli.ExitHelp(
-			"0    done", "4    in part: something could not be removed", "130  interrupted",
-		),
-		Args: cli.Usage{}.Check,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := a.engine("cleanup")
-			if err != nil {
-				return err
-			}
-			e.Emit = a.emitter(f.format)
-			defer cli.Orderly(cmd.Context())()
-			return ended(e.Cleanup(cmd.Context(), applier.Options{DryRun: f.dryRun, LockWait: f.wait}))
-		},
-	}
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
-	cmd.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")
-	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
-	return cmd
-}

@@ -55,10 +55,18 @@ func main() {
 // service is the engine's copy, which was checked when it was written: a node agent that refuses to start could repair
 // nothing.
 func checkSelf(args []string) error {
-	if len(args) > 0 && slices.Contains([]string{"run", "guard"}, args[0]) {
+	if isService(args) {
 		return nil
 	}
 	return ownfile.Check(args)
+}
+
+// isService reports whether a command line is that of a service.
+func isService(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	return slices.Contains([]string{"run", "guard"}, args[0]) || args[0] == "cleanup" && slices.Contains(args, "--service")
 }
 
 // app is what commands take from the process.

@@ -51,6 +51,8 @@ type Joiner struct {
 	Elapsed func() time.Duration
 	// Silence is what the operator has observed of the node agents.
 	Silence windowsnode.Silence
+	// ReadDesired returns the desired state of a Node that this operator has signed; nil knows of none.
+	ReadDesired windowsnode.DesiredReader
 	// Random makes the salt of encrypted user names.
 	Random func([]byte) (int, error)
 	// Unjoined records the progress of each host.
@@ -154,10 +156,25 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	if err := h.keepRecord(ctx); err != nil {
 		return Progress{}, err
 	}
-	if windowsnode.IsJoined(node.Annotations) {
+	decoded := windowsnode.Decode(*node)
+	switch {
+	case h.IsEnding(decoded):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Node: node.Name, Again: AgainSoon,
+			Message: "its entry was added again while the host is cleaned up; it joins when the Node is deleted"}, nil
+	case decoded.IsJoined():
 		return h.keepJoined(ctx, node)
 	}
-	return h.completeNode(ctx, windowsnode.Decode(*node))
+	return h.completeNode(ctx, decoded)
+}
+
+// IsEnding reports whether the agent of a node was told to remove everything from its host. That is never taken back:
+// the Node is deleted.
+func (j *Joiner) IsEnding(node windowsnode.Node) bool {
+	if j.ReadDesired == nil {
+		return false
+	}
+	signed, err := j.ReadDesired(node)
+	return err == nil && signed.IsSignedToRemove(node.ID())
 }
 
 // unusableEntry returns the problem of an entry of windows-instances that is invalid or whose name cannot be resolved.

@@ -53,6 +53,8 @@ type Options struct {
 	Machines MachineReplacer
 	// ReadDesired returns the desired state of a Node that this operator has signed.
 	ReadDesired windowsnode.DesiredReader
+	// Signer signs removals.
+	Signer Signer
 }
 
 // Nodes does for Nodes, over SSH, what their agents cannot do. Each job is a type of its own; Reconcile decides which one
@@ -76,7 +78,8 @@ func New(o Options) *Nodes {
 	recorder := nodeEvents{o.Events}
 	n := &Nodes{
 		joiner: o.Joiner, decoded: o.Decoded, events: recorder, log: o.Log,
-		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: recorder, log: o.Log},
+		remover: remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: recorder, log: o.Log,
+			agents: agentRemovals{joiner: o.Joiner, readDesired: o.ReadDesired, signer: o.Signer}},
 		adopter:  adopter{joiner: o.Joiner, readDesired: o.ReadDesired, clock: o.Clock, events: recorder, log: o.Log},
 		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: recorder, log: o.Log},
 		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log,
@@ -172,6 +175,10 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return reconcile.Result{}, nil
 	}
 	n.reportAddressConflict(node, r, records)
+	decoded := n.decoded.DecodeCached(*node)
+	if n.joiner.IsEnding(decoded) {
+		return n.removeInstance(ctx, decoded, r)
+	}
 	removed, why, err := n.remover.isInstanceRemoved(ctx, n.joiner.Reader, node, r)
 	switch {
 	case errors.Is(err, errNotAsked):
@@ -183,9 +190,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case removed && r.Adopting && node.Annotations[RemoveAnnotation] != removeForce:
 		return n.keepUnadopted(ctx, node, r)
 	case removed:
-		p, err := n.remover.continueRemoval(ctx, node, r)
-		n.remover.reportRemoval(ctx, node, r, p)
-		return reconcile.Result{RequeueAfter: p.Again}, err
+		return n.removeInstance(ctx, decoded, r)
 	default:
 		n.joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
 	}
@@ -193,7 +198,6 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := n.remover.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
-	decoded := n.decoded.DecodeCached(*node)
 	if r.Adopting {
 		return n.adopter.continueAdoption(ctx, decoded, r)
 	}
@@ -205,11 +209,19 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return n.keepNode(ctx, decoded, r)
 }
 
+// removeInstance does the next step of a removal.
+func (n *Nodes) removeInstance(ctx context.Context, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
+	p, err := n.remover.continueRemoval(ctx, node, r)
+	n.remover.reportRemoval(ctx, node.Node, r, p)
+	return reconcile.Result{RequeueAfter: p.Again}, err
+}
+
 // forgetNode drops the notes of a Node that no longer exists.
 func (n *Nodes) forgetNode(name string) {
 	n.joiner.Unjoined.RecordProgress(configure.LostNodeKey(name), configure.Progress{State: configure.StateGone})
 	n.joiner.Unjoined.NoteRemoval(name, "", configure.Progress{})
 	n.remover.awaiting.ForgetHost(name)
+	n.remover.agents.seen.ForgetHost(name)
 	n.rejoiner.lost.ForgetHost(name)
 	n.adopter.forgetAdoption(name)
 	n.logins.forgetLogin(name)

@@ -12,26 +12,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/protocol"
-	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/bundle/reason"
 	"wmco/controller/configure"
-	"wmco/controller/hosts"
-	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
 	"wmco/controller/windowsnode/record"
-	"wmco/render"
 )
 
 // RemoveAnnotation of a Node removes an instance although the ConfigMap is gone, or its host cannot be cleaned up.
 const RemoveAnnotation = published.RemoveAnnotation
 
 const removeForce = "force"
-
-// giveUpPods is how long after the time at which a pod had to end the removal of its node waits for it: a kubelet that
-// does not end its pods does not keep its host from being removed.
-const giveUpPods = 10 * time.Minute
 
 // Reasons of events about a removal.
 const (
@@ -40,6 +31,7 @@ const (
 	eventRemovalWaits  = "InstanceRemovalWaiting"
 	reasonCordoned     = "Cordoned"
 	reasonDraining     = "Draining"
+	reasonCleaning     = "CleaningUp"
 	// eventForgotten is for an annotation that would remove the instance the next time that its entry is gone.
 	eventForgotten = "RemovalForgotten"
 
@@ -53,6 +45,8 @@ type remover struct {
 	namespace string
 	events    nodeEvents
 	log       logr.Logger
+	// agents has node agents clean up their hosts.
+	agents agentRemovals
 	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
 	awaiting configure.Sightings
 }
@@ -181,7 +175,7 @@ func (rm *remover) reportRemoval(ctx context.Context, node *corev1.Node, r recor
 	case p.Finished:
 	case p.Reason == reasonCordoned: // it has just begun: nothing is needed
 		e.reason = eventRemovalBegins
-	case p.Reason == reasonDraining: // pods end, and nothing blocks them
+	case p.Reason == reasonDraining, p.Reason == reasonCleaning: // pods end, or the host is cleaned up
 		e.reason, e.action = eventRemovalBegins, p.Reason
 	case p.Message != "":
 		e.kind, e.reason, e.action = corev1.EventTypeWarning, eventRemovalWaits, p.Reason
@@ -204,102 +198,4 @@ func (rm *remover) recordRemoval(ctx context.Context, node *corev1.Node, r recor
 		rm.events.Eventf(ref, nil, e.kind, e.reason, e.action, "%s",
 			published.Shorten(r.Entry+" (node "+node.Name+"): "+e.message))
 	}
-}
-
-// drainProgress is how far the node of a removed entry is drained.
-func drainProgress(left drain.Left) configure.Progress {
-	p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining,
-		Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
-	if len(left.Blocked) > 0 {
-		p.Reason = configure.ReasonDrainBlocked
-	}
-	return p
-}
-
-// continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can
-// be repeated. Whom to reach is in the record alone: the Node may say anything.
-func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
-	r record.Record) (configure.Progress, error) {
-	if !windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
-		m := configure.Marks{Removing: new(true)}
-		if !node.Spec.Unschedulable { // a cordon of others is theirs
-			m.Annotations, m.Cordon = map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, new(true)
-		}
-		_, err := rm.joiner.WriteMarks(ctx, node, m)
-		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned,
-			Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
-	}
-	if windowsnode.Decode(*node).IsReady() {
-		left, err := drain.Drainer{Client: rm.drainer.Client, GiveUp: giveUpPods}.EvictOnce(ctx, node.Name)
-		if err != nil || !left.IsEmpty() {
-			return drainProgress(left), err
-		}
-	}
-	// What cannot be undone is not decided by a cache.
-	still, known, err := rm.joiner.Login.Records.GetRecord(ctx, r.ID())
-	if err != nil || !known || !still.IsNode(node.Name, node.UID) {
-		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
-	}
-	removed, _, err := rm.isInstanceRemoved(ctx, rm.joiner.Login.Live, node, still)
-	if errors.Is(err, errNotAsked) {
-		err = nil
-	}
-	if err != nil || !removed {
-		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
-	}
-	// From here on the host is no node any longer: if its entry comes back before the Node is deleted, it joins again.
-	written, err := rm.joiner.WriteMarks(ctx, node,
-		configure.Marks{Annotations: map[string]string{configure.VersionAnnotation: ""}})
-	if written || err != nil {
-		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
-	}
-	cleaning, end := rm.joiner.Unjoined.BeginWork(ctx, node.Name, configure.CleanUpHost())
-	err = rm.cleanUpHost(cleaning, node, still)
-	end()
-	done := configure.Progress{State: configure.StateGone, Finished: true,
-		Message: "the instance was cleaned up, and its Node deleted"}
-	if err != nil {
-		// A host that only waits for its turn is cleaned up, also where the removal is forced.
-		if hosts.IsHostBusy(err) {
-			return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, nil
-		}
-		if node.Annotations[RemoveAnnotation] != removeForce {
-			p := configure.ProgressOfError(err)
-			p.Message = "removing the instance: " + p.Message
-			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host no longer exists, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
-			return p, nil
-		}
-		rm.log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address,
-			"error", err)
-		done = configure.RemovedByForce(still.Address, err)
-	}
-	uid := node.UID
-	if err := rm.joiner.Client.Delete(ctx, node, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
-	}
-	rm.joiner.Hosts.ForgetAddress(still.Address)
-	return done, rm.joiner.Login.Records.ForgetRecord(ctx, still.ID())
-}
-
-// cleanUpHost removes from a host everything that is managed there, if it confirms that it is the Node of its record.
-func (rm *remover) cleanUpHost(ctx context.Context, node *corev1.Node, r record.Record) error {
-	inputs, err := rm.joiner.Inputs(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the inputs: %w", err)
-	}
-	target, err := rm.joiner.Hosts.TargetOf(r.ID(), r.Account, r.Address)
-	if err != nil {
-		return err
-	}
-	instance := render.Node{Backing: render.BackingInstance, Address: r.Entry}
-	event, err := rm.joiner.Hosts.CleanupHost(ctx, target, func(facts bundle.Facts) error {
-		return configure.CheckSameNode(instance, node.Name, facts, inputs.Cluster)
-	})
-	if err != nil {
-		return err
-	}
-	if event.Result != protocol.ResultApplied && event.Result != protocol.ResultSame {
-		return fmt.Errorf("cleaning up %s: %s: %s", r.Address, event.Result, event.Message)
-	}
-	return nil
 }

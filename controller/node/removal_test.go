@@ -76,7 +76,7 @@ func TestANodeHasNoVersionBeforeItsHostIsCleanedUp(t *testing.T) {
 		Inputs: func(context.Context) (*desired.Hosts, error) { return &desired.Hosts{}, nil },
 	}}
 	for range 3 {
-		if _, err := rm.continueRemoval(t.Context(), read().DeepCopy(), r); err != nil {
+		if _, err := rm.continueRemoval(t.Context(), windowsnode.Decode(*read()), r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -209,6 +209,11 @@ func (c *Calls) StopService(ctx context.Context, name string) error {
 	return c.call(func() error { return c.Host.StopService(ctx, name) })
 }
 
+// RetireService implements applier.Services.
+func (c *Calls) RetireService(ctx context.Context, name string) error {
+	return c.call(func() error { return c.Host.RetireService(ctx, name) })
+}
+
 // Settings implements applier.Machine.
 func (c *Calls) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setting, error) {
 	return answer(c, func() ([]plan.Setting, error) { return c.Host.Settings(ctx, names) })

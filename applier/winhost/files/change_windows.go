@@ -181,6 +181,23 @@ func removeEntry(path string) error {
 	return nil
 }
 
+// RemoveAtBoot has Windows remove a file when it boots, before any service starts: the file of a program that runs
+// cannot be removed at once. Windows keeps that in PendingFileRenameOperations of the Session Manager
+// (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw, MOVEFILE_DELAY_UNTIL_REBOOT), which needs the
+// rights of an administrator.
+func (f Files) RemoveAtBoot(ctx context.Context, path string) error {
+	parent, err := holdFolder(path)
+	if err != nil {
+		return err
+	}
+	defer parent.closeHandle()
+	name, err := rawPath(path)
+	if err == nil {
+		err = windows.MoveFileEx(name, nil, windows.MOVEFILE_DELAY_UNTIL_REBOOT)
+	}
+	return errors.Join(fileError(path, "removing at the next boot", err), ctx.Err())
+}
+
 // CopyTruncate loses what the program appends after the copy and before the file is emptied. No API of Windows prevents
 // that without stopping the program.
 func (f Files) CopyTruncate(ctx context.Context, path, to string) error {

@@ -12,6 +12,7 @@ import (
 	"wmco/applier/plan"
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/wait"
+	"wmco/bundle"
 )
 
 // Services opens the service control manager once for all names.
@@ -96,6 +97,33 @@ func (m Manager) DeleteService(ctx context.Context, name string) error {
 		err = hklm.FlushHive(hive)
 	}
 	return serviceError(name, "deleting", err)
+}
+
+// RetireService marks a service that may run for deletion, and returns the path of its program; empty if there is no
+// such service. The service control manager starts a marked service no more, and removes it when it has ended, or with
+// the next boot (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-deleteservice, Remarks).
+func (m Manager) RetireService(ctx context.Context, name string) (program string, err error) {
+	err = withManager(func(scm windows.Handle) error {
+		return withService(scm, name, toChange, func(s service) error {
+			_, commandLine, err := s.queryBasics()
+			if err != nil {
+				return err
+			}
+			program = bundle.Program(commandLine)
+			err = windows.DeleteService(s.handle)
+			if errors.Is(err, windows.ERROR_SERVICE_MARKED_FOR_DELETE) {
+				return nil
+			}
+			return err
+		})
+	})
+	if noService(err) {
+		return "", nil
+	}
+	if err == nil {
+		err = errors.Join(hklm.FlushHive(hive), ctx.Err())
+	}
+	return program, serviceError(name, "retiring", err)
 }
 
 func markForDeletion(s service) error {

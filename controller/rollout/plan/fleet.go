@@ -121,6 +121,8 @@ type Node struct {
 	Boot Boot
 	// Leaving is why the node is about to leave, such as a Machine that is being deleted.
 	Leaving string
+	// Removing is true for a node that was told to end: it is told nothing else.
+	Removing bool
 	// Foreign is why the node must not be touched: a newer operator has written its annotations.
 	Foreign string
 	// State is what the operator has noted, Seen for how long it has observed what it decides by.

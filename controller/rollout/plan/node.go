@@ -31,6 +31,9 @@ func ObserveNode(node windowsnode.Node, desired published.Desired, err error) No
 		node.Labels[published.UpgradingLabel] == "true"
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, desired, err)
+	if err == nil && desired.Remove {
+		n.EndNode()
+	}
 	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))
 	n.DrainBlocked, n.DrainForbidden = n.State.Slot.Blocked, n.State.Slot.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
@@ -40,11 +43,16 @@ func ObserveNode(node windowsnode.Node, desired published.Desired, err error) No
 	return n
 }
 
+// EndNode notes that the node was told to end, which is never taken back.
+func (n *Node) EndNode() { n.Removing, n.Joining, n.Leaving = true, false, leavingRemoved }
+
+const leavingRemoved = "the host is being removed"
+
 // leavingReason returns why a node is about to leave.
 func leavingReason(node windowsnode.Node, life windowsnode.Life) string {
 	switch {
 	case life == windowsnode.LifeRemoving:
-		return "the host is being removed"
+		return leavingRemoved
 	case life != windowsnode.LifeEnding:
 		return ""
 	case node.DeletionTimestamp.IsZero():

@@ -62,6 +62,9 @@ func nodeRules() []nodeRule {
 		{"a node with annotations of a newer operator is left as it is",
 			func(d decision) bool { return d.Foreign != "" },
 			func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
+		{"a node that was told to end is told nothing else",
+			func(d decision) bool { return d.Removing },
+			func(d decision) { d.reportWaiting(ReasonLeaving, d.Leaving) }},
 		{"a joining node gets its bundle and every permission at once",
 			func(d decision) bool { return d.Joining }, decision.publishForJoin},
 		// A person does, by another value of the annotation.

@@ -87,6 +87,8 @@ func ended(minutes int) edit { return func(n *Node) { n.State.Turn.Ended = ago(m
 func TestNodeRules(t *testing.T) {
 	checkNodeRules(t, nodeRules(), []ruleCase{
 		{rule: "a node with annotations of a newer operator is left as it is", nodes: one(joining, wants(none), func(n *Node) { n.Foreign = "schema 2" }), want: "NewerOperator"},
+		{rule: "a node that was told to end is told nothing else", nodes: one(joining, wants(none), (*Node).EndNode), want: "Leaving"},
+		{rule: "a node that was told to end is told nothing else", nodes: one(claim(1, true), (*Node).EndNode), want: "Leaving"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining, wants(none), claim(1, true)), want: "publish 2 reboot"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining), want: "Joining"},
 		{rule: "a requested retry gives a failed update its time again", nodes: one(wants(restart), given(restart, 9), reporting(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},

@@ -36,6 +36,9 @@ type nodeMemory struct {
 	// newest is the counter of the newest that its annotation has had. Outdated reports whether the annotation is an earlier one.
 	newest   published.Counter
 	outdated bool
+	// removed is the UID of the Node that was told to end; empty if none was. Whoever puts an earlier annotation back does
+	// not take that back.
+	removed types.UID
 	// watch is for how long the Node's state has lasted; it was observed last at observed, a time of the monotonic
 	// clock.
 	watch    plan.Watch
@@ -76,6 +79,10 @@ var errOutdated = errors.New("an earlier annotation was written again")
 // whether what stands there is what this operator published last, as far as it knows: an earlier one that was put back
 // is no evidence.
 func (m *nodeMemory) noteSigned(node windowsnode.Node, on published.Desired, has published.Report) bool {
+	if on.Remove { // what its agent refuses is not written again: the host is cleaned up over SSH then
+		m.removed = node.UID
+		return true
+	}
 	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(node.Annotations[published.DesiredAnnotation])) && m.text != has.Refused
 	m.outdated = on.Bundle != "" && (refused || on.Counter().Compare(m.newest) < 0)
 	if m.outdated {

@@ -86,6 +86,9 @@ func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Ren
 		on, err = published.Desired{}, errOutdated
 	}
 	n := plan.ObserveNode(node, on, err)
+	if m.removed != "" && m.removed == node.UID {
+		n.EndNode()
+	}
 	n.Group.Platform = r.Platform
 	w, ok := r.Wanted[node.Name]
 	if !ok {

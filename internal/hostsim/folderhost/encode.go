@@ -37,6 +37,8 @@ type machine struct {
 	Boot         int       `json:"boot"`
 	BootTime     time.Time `json:"bootTime"`
 	LastProcess  int       `json:"lastProcess"`
+	// RemovedAtBoot are files that the next boot removes.
+	RemovedAtBoot []string `json:"removedAtBoot,omitempty"`
 }
 
 // setting is a setting in a file of its kind. Removed is true for one that the next boot removes.
@@ -50,7 +52,7 @@ type setting struct {
 // encode returns the documents of a state by their path below the root of the host.
 func encode(s *simulation.State) (map[string][]byte, error) {
 	values := map[string]any{
-		fileMachine:   machine{s.HostName, s.NextHostName, s.RebootAsked, s.Boot, s.BootTime.UTC(), s.LastProcess},
+		fileMachine:   machine{s.HostName, s.NextHostName, s.RebootAsked, s.Boot, s.BootTime.UTC(), s.LastProcess, s.RemovedAtBoot},
 		fileFacts:     s.Facts,
 		fileProcesses: s.Processes,
 		fileBehaviour: s.Script,
@@ -118,7 +120,7 @@ func decode(documents map[string][]byte) (*simulation.State, error) {
 		}
 	}
 	s.HostName, s.NextHostName, s.RebootAsked = m.HostName, m.NextHostName, m.RebootAsked
-	s.Boot, s.BootTime, s.LastProcess = m.Boot, m.BootTime, m.LastProcess
+	s.Boot, s.BootTime, s.LastProcess, s.RemovedAtBoot = m.Boot, m.BootTime, m.LastProcess, m.RemovedAtBoot
 	if err := decodeServices(s, documents); err != nil {
 		return nil, err
 	}

@@ -84,11 +84,25 @@ func (h *Host) Restart(ctx context.Context) error {
 		s.Facts.PendingBoots = nil // it is what Windows waited for
 		s.applyPending()
 		s.settle(h.looks)
+		if err := h.removeAtBoot(s); err != nil {
+			return err
+		}
 		if err := h.Own.State.Save(s); err != nil {
 			return err
 		}
 		return h.startAll(s)
 	})
+}
+
+// removeAtBoot removes the files that were to be removed now.
+func (h *Host) removeAtBoot(s *State) error {
+	for _, path := range s.RemovedAtBoot {
+		if err := h.RemoveFile(path); err != nil {
+			return err
+		}
+	}
+	s.RemovedAtBoot = nil
+	return nil
 }
 
 // bootTime is now, or later if the clock was set back: no two boots have the same time.

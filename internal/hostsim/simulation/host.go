@@ -69,6 +69,7 @@ const (
 	VerbDelete   Verb = "delete"
 	VerbStart    Verb = "start"
 	VerbStop     Verb = "stop"
+	VerbRetire   Verb = "retire"
 	VerbSet      Verb = "set"
 	VerbUnset    Verb = "unset"
 	VerbReboot   Verb = "reboot"

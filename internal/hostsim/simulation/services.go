@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"wmco/applier/plan"
+	"wmco/bundle"
 )
 
 // Services implements applier.Services.
@@ -138,6 +139,21 @@ func (h *Host) DeleteService(ctx context.Context, name string) error {
 			return asServiceError(name, "deleting", ErrServiceMarkedForDelete)
 		}
 		return nil
+	})
+}
+
+// RetireService implements applier.Services.
+func (h *Host) RetireService(ctx context.Context, name string) error {
+	return h.change(ctx, Operation{VerbRetire, name}, func(s *State) error {
+		svc, ok := s.Services[Key(name)]
+		if !ok {
+			return nil
+		}
+		svc.Deleted = true
+		s.Services[Key(name)] = svc
+		s.RemovedAtBoot = append(slices.Clone(s.RemovedAtBoot), bundle.Program(svc.CommandLine))
+		s.sweep(svc)
+		return h.Storage.State.Save(s)
 	})
 }
 

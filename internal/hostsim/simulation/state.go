@@ -18,6 +18,8 @@ type State struct {
 	BootTime time.Time
 	// RebootAsked is the reason for which a restart was requested, empty if none is pending.
 	RebootAsked string
+	// RemovedAtBoot are files that the next boot removes.
+	RemovedAtBoot []string
 	// HostName is the name in effect, NextHostName the one after the next boot, empty if it stays.
 	HostName     string
 	NextHostName string

@@ -335,4 +335,5 @@ var programs = map[string]program{
 	"hybrid-overlay-node": {run: runOverlay},
 	bundle.AgentService:   {run: runAgent},
 	bundle.GuardService:   {run: runGuard},
+	bundle.RemovalService: {run: runRemoval},
 }

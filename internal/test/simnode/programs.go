@@ -102,6 +102,17 @@ func runGuard(ctx context.Context, m *Machine, _ *process) error {
 	return nil
 }
 
+// runRemoval is `wmco-node cleanup --service`.
+func runRemoval(ctx context.Context, m *Machine, _ *process) error {
+	log := m.log.With("program", bundle.RemovalService)
+	e := m.newEngine("cleanup --service")
+	server := agent.NewAPIServer(agent.Connection{
+		Kubeconfig: applier.RemovalAccess, ReadFile: func(string) ([]byte, error) { return e.ReadRemovalAccess(ctx) }, Log: log, Clock: m.clock,
+	})
+	remover := agent.Remover{Engine: e, Cluster: server, Log: log}
+	return remover.Run(ctx)
+}
+
 // agentFlags reads the command line of the agent's service.
 func agentFlags(argv []string) (agent.Flags, error) {
 	var f agent.Flags

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"wmco/applier"
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// removal is the end of the node: bundle.RemovalService removes everything, the agent included. The agent only starts
+// it, and sees that it runs for as long as the agent itself does.
+type removal struct {
+	// node is the UID of the Node that ends; empty while no removal has begun.
+	node string
+	// failed is why it could not be started.
+	failed string
+}
+
+// removesItself reports whether the agent can remove everything, itself included.
+func (a *Agent) removesItself() bool { return a.Cluster != nil && a.Engine.Self != "" }
+
+// recallRemoval notes a removal that an earlier process has begun.
+func (a *Agent) recallRemoval(ctx context.Context) {
+	node, err := a.Engine.PendingRemoval(ctx)
+	if err != nil { // the annotation is there still
+		a.Log.Warn("looking for a removal", "error", err)
+	}
+	if node != "" {
+		a.Log.Info("the removal of this host is continued", "node", node)
+	}
+	a.removal.node = node
+}
+
+// beginRemoval starts the removal for which the operator has signed. The operator has drained the node. What fails is
+// reported, and retried.
+func (a *Agent) beginRemoval(ctx context.Context, n Node) {
+	access, err := a.Cluster.Access()
+	if err == nil {
+		err = a.Engine.BeginRemoval(ctx, applier.Removal{Node: n.UID, Access: access, LogDir: a.Options.LogDir}, lockWait)
+	}
+	var locked *applier.LockedError
+	switch {
+	case ctx.Err() != nil: // it was asked to stop, perhaps by what it has started
+		return
+	case errors.As(err, &locked):
+		a.follower.noteRetry(a.sinceBoot(), a.Options.Jitter)
+		return
+	case err != nil:
+		a.follower.noteRetry(a.sinceBoot(), a.Options.Jitter)
+		a.noteRemovalFailure(err)
+		return
+	}
+	a.removal = removal{node: n.UID}
+	a.follower.noteEnd(published.StateApplying, "everything is removed from the host, because its node ends")
+	a.Log.Info("everything is removed from this host", "node", n.UID, "service", bundle.RemovalService)
+	a.sendReport(ctx)
+	a.sendEventToNode(ctx, Event{Reason: EventRemoving, Message: "everything is removed from the host: its node ends"})
+}
+
+// continueRemoval starts the service again if it does not run.
+func (a *Agent) continueRemoval(ctx context.Context) {
+	err := a.Engine.BeginRemoval(ctx, applier.Removal{Node: a.removal.node, LogDir: a.Options.LogDir}, lockWait)
+	var locked *applier.LockedError
+	switch {
+	case ctx.Err() != nil, errors.As(err, &locked): // it works
+	case errors.Is(err, applier.ErrNoRemoval): // another run has ended it, and the annotation is there still
+		a.removal = removal{}
+		a.follower.retryAt, a.repairAt = a.sinceBoot(), a.sinceBoot()+a.Options.Interval
+	case err != nil:
+		a.noteRemovalFailure(err)
+	default:
+		a.removal.failed = ""
+	}
+	a.sendReport(ctx)
+}
+
+func (a *Agent) noteRemovalFailure(err error) {
+	if a.removal.failed != err.Error() {
+		a.Log.Error("starting the removal of everything from this host", "error", err)
+	}
+	a.removal.failed = err.Error()
+	a.follower.report.State, a.follower.report.Message = published.StateFailed, err.Error()
+}
+
+// reportRemoval adds how far the removal is, and that this agent can do it.
+func (a *Agent) reportRemoval(r *published.Report) {
+	if a.removesItself() {
+		r.Features = slices.Sorted(slices.Values(append(r.Features, published.FeatureRemove)))
+	}
+	r.Removal = published.RemovalProgress{Node: a.removal.node, Message: a.removal.failed}
+}
