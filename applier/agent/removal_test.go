@@ -254,10 +254,10 @@ func TestTheRemoverRepeatsWhatFails(t *testing.T) {
 	r.Cluster = cluster
 	s.waits.at = func(time.Duration) {
 		switch waits++; waits {
-		case 3:
+		case 2:
 			locked = false
 			s.cluster.away = errors.New("the API server is away")
-		case 6:
+		case 4:
 			s.cluster.away = nil
 		}
 	}

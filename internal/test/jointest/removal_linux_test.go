@@ -184,13 +184,16 @@ func (w *world) tryAnnotate(node, key, value string) error {
 // which people log in.
 func (m *joinedMachine) isEmpty(t *testing.T) {
 	t.Helper()
+	// Its own agent ends itself after it has reported.
+	eventually(t, "the end of the services of "+m.Name(), func() bool {
+		after, err := m.Snapshot(t.Context())
+		must(t, err)
+		return len(after.Services) == 0
+	})
 	after, err := m.Snapshot(t.Context())
 	must(t, err)
-	if len(after.Services) > 0 {
-		t.Errorf("%s still has the services %q", m.Name(), slices.Sorted(maps.Keys(after.Services)))
-	}
 	for path, file := range after.Files {
-		agent := strings.HasPrefix(strings.ToLower(path), `c:\windows\wmco\wmco-node-`)
+		agent := strings.HasPrefix(strings.ToLower(path), `c:\windows\wmco\wmco-node-`) || strings.HasPrefix(strings.ToLower(path), `c:\windows\wmco-removal-`)
 		// On Windows it is a link, to a file that is gone: hybrid-overlay-node keeps its certificates with k8s.io/client-go/util/certificate.
 		link := path == `C:\k\cni\config\ovnkube-client-current.pem`
 		if file.Kind == plan.FileRegular && !agent && !link {
