@@ -20,6 +20,7 @@ type Host interface {
 	Reader
 	Writer
 	Services
+	Retiring
 	Machine
 	// Lock makes owner the only one who changes the host, until release. A lock that another owner holds is a
 	// *LockedError; the lock of a process that has ended is taken over. It makes plan.StateFolder if it needs it, and
@@ -95,6 +96,10 @@ type Services interface {
 	// starts for pods stays. A service that does not exist or does not run is no error. Services that depend on it must
 	// have been stopped before.
 	StopService(ctx context.Context, name string) error
+}
+
+// Retiring is how a program removes itself.
+type Retiring interface {
 	// RetireService removes the service that the calling process runs as. It is not started again, and has no name any
 	// longer when the process has ended; the file of its program, which cannot be removed while it runs, is removed
 	// when the host boots. A service that does not exist is no error.

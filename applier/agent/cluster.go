@@ -64,8 +64,6 @@ const (
 	EventApplied    = "BundleApplied"
 	EventRolledBack = "BundleRolledBack"
 	EventFailed     = "BundleFailed"
-	// EventRemoving is sent when the host begins to remove everything, because its node ends.
-	EventRemoving   = "HostRemoving"
 	EventRefused    = "BundleRefused"
 	EventRepaired   = "DriftRepaired"
 	EventCrashed    = "ServiceCrashed"

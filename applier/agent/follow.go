@@ -47,17 +47,12 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 			return nil
 		}
 		a.refused = ""
-		if desired.Remove {
-			f.accepted, f.desired, f.report.Desired = true, desired, desired.Bundle
-			a.beginRemoval(ctx, n)
-			return nil
-		}
 		f.accepted, f.desired, f.report.Desired, f.unfinished = true, desired, desired.Bundle, a.isUnfinished(n, desired.Bundle)
 		if before.Desired != desired.Bundle || asked {
 			before = published.Report{}
 		}
 		f.report.Crashed = before.Crashed
-		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
+		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked && !desired.Remove {
 			f.noteEnd(published.StateRolledBack, why)
 			if before.State != published.StateRolledBack {
 				before.Fault, before.Log = "", bundle.LogTail{}

@@ -57,7 +57,6 @@ func (a *Agent) beginRemoval(ctx context.Context, n Node) {
 	a.follower.noteEnd(published.StateApplying, "everything is removed from the host, because its node ends")
 	a.Log.Info("everything is removed from this host", "node", n.UID, "service", bundle.RemovalService)
 	a.sendReport(ctx)
-	a.sendEventToNode(ctx, Event{Reason: EventRemoving, Message: "everything is removed from the host: its node ends"})
 }
 
 // continueRemoval starts the service again if it does not run.

@@ -13,6 +13,7 @@ import (
 )
 
 type cleanupFlags struct {
+	format  cli.Format
 	dryRun  bool
 	service bool
 	wait    time.Duration
@@ -37,7 +38,7 @@ Logs, Windows features and the host name stay.` + cli.ExitHelp(
 			if err != nil {
 				return err
 			}
-			e.Emit = a.emitter(cli.JSON)
+			e.Emit = a.emitter(f.format)
 			defer cli.Orderly(cmd.Context())()
 			return ended(e.Cleanup(cmd.Context(), applier.Options{DryRun: f.dryRun, LockWait: f.wait}))
 		},
@@ -46,6 +47,7 @@ Logs, Windows features and the host name stay.` + cli.ExitHelp(
 	cmd.Flags().BoolVar(&f.service, "service", false, "run as the Windows service "+bundle.RemovalService+", which the node agent starts")
 	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "with --service: folder for logs (default stderr)")
 	cmd.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")
+	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	return cmd
 }
 

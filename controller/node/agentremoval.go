@@ -37,7 +37,7 @@ type agentRemovals struct {
 // tellAgent tells the agent of a drained node to remove everything, if it can: from here on the host is no node any
 // longer. Only what this operator has signed for the Node before is signed again.
 func (ar *agentRemovals) tellAgent(ctx context.Context, node windowsnode.Node) (told bool, err error) {
-	if ar.signer == nil || node.ReportError != nil || node.Report.Adopting || !node.Report.Has(published.FeatureRemove) {
+	if ar.signer == nil || !removesItself(node) {
 		return false, nil
 	}
 	signed, err := ar.readDesired(node)
@@ -46,12 +46,17 @@ func (ar *agentRemovals) tellAgent(ctx context.Context, node windowsnode.Node) (
 	}
 	text, err := ar.signer.SignDesired(node.ID(), signed.ToRemove())
 	if err != nil { // the rollout has not begun to sign yet
-		return ar.seen.SeenFor(node.Name, "not signed", ar.joiner.Elapsed()) < signLimit, nil
+		return ar.seen.SeenFor(node.Name, "not signed", ar.joiner.Elapsed()) < signLimit, nil //nolint:nilerr // as above
 	}
 	_, err = ar.joiner.WriteMarks(ctx, node.Node, configure.Marks{Annotations: map[string]string{
 		configure.VersionAnnotation: "", published.DesiredAnnotation: text,
 	}})
 	return true, err
+}
+
+// removesItself reports whether the agent of a node can remove everything from its host.
+func removesItself(node windowsnode.Node) bool {
+	return node.ReportError == nil && !node.Report.Adopting && node.Report.Has(published.FeatureRemove)
 }
 
 // isAwaited reports whether the agent of a node that was told has time to answer. One that is off or silent has none: if

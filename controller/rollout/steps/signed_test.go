@@ -314,3 +314,42 @@ func TestTheSameIsNotSignedAgain(t *testing.T) {
 }
 
 var _ Notary = (*signing.Keys)(nil)
+
+// TestANodeThatWasToldToEndIsToldNothingElse, also where others put an earlier annotation back, or its agent refuses the removal. Another Node of the same name
+// is told everything.
+func TestANodeThatWasToldToEndIsToldNothingElse(t *testing.T) {
+	e, has, earlier := executorOf(t)
+	earlier.UID = "uid-a"
+	text, err := e.Notary.SignDesired(published.NodeID{Name: "win-1", UID: "uid-a"}, has.DesiredAnnotation(namespace, bundle.ImpactRestart).ToRemove())
+	if err != nil {
+		t.Fatal(err)
+	}
+	joining := func(node corev1.Node, text string) corev1.Node {
+		node = *node.DeepCopy()
+		node.Annotations[published.JoiningAnnotation], node.Annotations[published.DesiredAnnotation] = "true", text
+		return node
+	}
+	told := earlier.Annotations[published.DesiredAnnotation]
+	if n, _ := e.seen(t, joining(earlier, told), has, nil); !n.Joining || n.Removing {
+		t.Fatalf("%+v", n)
+	}
+	refused := nodeThatSays(t, text, published.Report{State: published.StateFailed, Refused: bundle.Of([]byte(text)), Features: published.Features()})
+	refused.UID = "uid-a"
+	unsigned := strings.Replace(told, `"maxImpact"`, `"remove":true,"maxImpact"`, 1)
+	if n, _ := e.seen(t, joining(earlier, unsigned), has, nil); n.Removing {
+		t.Error("what is not signed ends the node")
+	}
+	for name, node := range map[string]corev1.Node{"told": joining(earlier, text), "refused": joining(refused, text)} {
+		if n, _ := e.seen(t, node, has, nil); !n.Removing || n.Joining || n.Leaving == "" {
+			t.Errorf("%s: %+v", name, n)
+		}
+	}
+	if n, _ := e.seen(t, joining(earlier, told), has, nil); !n.Removing {
+		t.Error("an earlier annotation takes it back")
+	}
+	next := joining(earlier, told)
+	next.UID = "uid-b"
+	if n, _ := e.seen(t, next, has, nil); n.Removing {
+		t.Error("another Node of the name is removed")
+	}
+}
