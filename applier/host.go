@@ -20,7 +20,6 @@ type Host interface {
 	Reader
 	Writer
 	Services
-	Retiring
 	Machine
 	// Lock makes owner the only one who changes the host, until release. A lock that another owner holds is a
 	// *LockedError; the lock of a process that has ended is taken over. It makes plan.StateFolder if it needs it, and
@@ -80,14 +79,8 @@ type ServiceStates interface {
 	ServiceProcess(ctx context.Context, name string) (int, error)
 }
 
-// Services is the service control manager.
-type Services interface {
-	ServiceStates
-	// PutService creates a service or gives it exactly this configuration. A running one keeps running.
-	PutService(ctx context.Context, config plan.ServiceConfig) error
-	// DeleteService removes a stopped service; its name is free when it returns. A service that does not exist is no
-	// error.
-	DeleteService(ctx context.Context, name string) error
+// ServiceRuns starts and ends services.
+type ServiceRuns interface {
 	// StartService returns when the service runs, or a *ServiceError when it does not come up. A running service is no
 	// error.
 	StartService(ctx context.Context, name string) error
@@ -96,14 +89,21 @@ type Services interface {
 	// starts for pods stays. A service that does not exist or does not run is no error. Services that depend on it must
 	// have been stopped before.
 	StopService(ctx context.Context, name string) error
-}
-
-// Retiring is how a program removes itself.
-type Retiring interface {
 	// RetireService removes the service that the calling process runs as. It is not started again, and has no name any
 	// longer when the process has ended; the file of its program, which cannot be removed while it runs, is removed
 	// when the host boots. A service that does not exist is no error.
 	RetireService(ctx context.Context, name string) error
+}
+
+// Services is the service control manager.
+type Services interface {
+	ServiceStates
+	ServiceRuns
+	// PutService creates a service or gives it exactly this configuration. A running one keeps running.
+	PutService(ctx context.Context, config plan.ServiceConfig) error
+	// DeleteService removes a stopped service; its name is free when it returns. A service that does not exist is no
+	// error.
+	DeleteService(ctx context.Context, name string) error
 }
 
 // Machine is what belongs to the computer as a whole.

@@ -209,7 +209,7 @@ func (c *Calls) StopService(ctx context.Context, name string) error {
 	return c.call(func() error { return c.Host.StopService(ctx, name) })
 }
 
-// RetireService implements applier.Retiring.
+// RetireService implements applier.Services.
 func (c *Calls) RetireService(ctx context.Context, name string) error {
 	return c.call(func() error { return c.Host.RetireService(ctx, name) })
 }

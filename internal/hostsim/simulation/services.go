@@ -142,7 +142,7 @@ func (h *Host) DeleteService(ctx context.Context, name string) error {
 	})
 }
 
-// RetireService implements applier.Retiring.
+// RetireService implements applier.Services.
 func (h *Host) RetireService(ctx context.Context, name string) error {
 	return h.change(ctx, Operation{VerbRetire, name}, func(s *State) error {
 		svc, ok := s.Services[Key(name)]
