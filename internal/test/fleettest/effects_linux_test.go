@@ -174,7 +174,7 @@ func (m *machine) since(t *testing.T, before nodeEffects) nodeEffects {
 		switch op.Verb {
 		case simulation.VerbWrite, simulation.VerbMake, simulation.VerbLink, simulation.VerbMove, simulation.VerbRemove, simulation.VerbTruncate:
 			n.Files = append(n.Files, text)
-		case simulation.VerbPut, simulation.VerbDelete, simulation.VerbStart, simulation.VerbStop, simulation.VerbSet, simulation.VerbUnset, simulation.VerbReboot:
+		case simulation.VerbPut, simulation.VerbDelete, simulation.VerbStart, simulation.VerbStop, simulation.VerbRetire, simulation.VerbSet, simulation.VerbUnset, simulation.VerbReboot:
 			n.Services = append(n.Services, text)
 		}
 	}
