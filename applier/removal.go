@@ -28,13 +28,10 @@ import (
 // RemovalAccess is the path of the kubeconfig with which a removal reports.
 const RemovalAccess = records.FileRemovalAccess
 
-// removalPrefix begins the path of the copy. What follows differs from Node to Node: a file that Windows is to remove
-// with the next boot is no program of a later removal.
-const removalPrefix = `C:\Windows\wmco-removal-`
-
-// removalProgram returns the path of the copy for a Node.
+// removalProgram returns the path of the copy. It differs from Node to Node: a file that Windows is to remove with the
+// next boot is no program of a later removal.
 func removalProgram(node string) string {
-	return removalPrefix + bundle.Of([]byte(node)).Short() + ".exe"
+	return bundle.RemovalProgram + bundle.Of([]byte(node)).Short() + ".exe"
 }
 
 // Removal is what a removal begins with.
@@ -171,7 +168,7 @@ func endRemoval(ctx context.Context, host Host, r records.Removal) error {
 		return err
 	}
 	for _, program := range []string{bundle.Program(states[0].CommandLine), removalProgram(r.Node)} {
-		if !strings.HasPrefix(bundle.FoldPath(program), bundle.FoldPath(removalPrefix)) {
+		if !strings.HasPrefix(bundle.FoldPath(program), bundle.FoldPath(bundle.RemovalProgram)) {
 			continue // of nobody that we know
 		}
 		if err := host.Remove(ctx, program); err != nil {

@@ -244,6 +244,9 @@ const LedgerCopy = "ledger.json"
 // (docs/decisions/0015-where-the-agent-is-uploaded.md).
 const UploadFolder = `C:\Windows\wmco`
 
+// RemovalProgram begins the path of the program of RemovalService, which Windows removes when it boots.
+const RemovalProgram = `C:\Windows\wmco-removal-`
+
 // GuardService is the service that restores the node agent if a new one does not work. It exists while the agent is
 // exchanged.
 const GuardService = AgentService + "-guard"

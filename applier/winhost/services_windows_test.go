@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
 
 	"wmco/applier"
 	"wmco/applier/plan"
@@ -267,5 +268,51 @@ func TestRunsAFunctionAsAService(t *testing.T) {
 	}
 	if data, err := os.ReadFile(functionRan); err != nil || string(data) != "stopped: context canceled" {
 		t.Errorf("the function ended with %q, %v", data, err)
+	}
+}
+
+// TestAServiceThatIsRetired runs on and goes with its process. Windows removes its program with the next boot.
+func TestAServiceThatIsRetired(t *testing.T) {
+	h, config := testService(t, selftest.ProgramGood)
+	if err := h.StartService(t.Context(), config.Name); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // also one that is retired already
+		if err := h.RetireService(t.Context(), config.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, n := serviceNow(t, h, config.Name).Status, programs(t, bundle.Program(config.CommandLine)); got != plan.ServiceDeleting || n != 1 {
+		t.Errorf("it is %s, with %d processes", got, n)
+	}
+	if isWine() { // Windows alone writes this place of its registry
+		checkRemovedAtBoot(t, bundle.Program(config.CommandLine))
+	}
+	if err := h.StopService(t.Context(), config.Name); err != nil {
+		t.Fatal(err)
+	}
+	if got := serviceNow(t, h, config.Name).Status; got != plan.ServiceAbsent {
+		t.Errorf("after its end it is %s", got)
+	}
+	if err := h.RetireService(t.Context(), config.Name); err != nil {
+		t.Errorf("one that is gone: %v", err)
+	}
+}
+
+// checkRemovedAtBoot takes the place where Windows notes what it removes when it boots, which has the program.
+func checkRemovedAtBoot(t *testing.T, program string) {
+	t.Helper()
+	const value = "PendingFileRenameOperations"
+	session, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Control\Session Manager`, registry.ALL_ACCESS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	list, _, err := session.GetStringsValue(value)
+	if err != nil || len(list) == 0 || !strings.EqualFold(list[0], `\??\`+program) {
+		t.Errorf("%v: Windows removes %q, the program is %s", err, list, program)
+	}
+	if err := session.DeleteValue(value); err != nil {
+		t.Error(err)
 	}
 }

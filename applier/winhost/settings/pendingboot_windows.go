@@ -52,17 +52,17 @@ func keyExists(path string) (bool, error) {
 	return err == nil, hklm.IgnoreNotExist(err)
 }
 
-// hasFileMoves reports whether a file is replaced or removed with the next boot. The list has pairs of names, and an
-// empty second one for a file that is removed (learn.microsoft.com, MoveFileExW), so it is not read as texts.
+// hasFileMoves reports whether a file is replaced or removed with the next boot.
 func hasFileMoves() (bool, error) {
-	size := 0
-	err := hklm.WithKey(keySession, registry.QUERY_VALUE, func(k registry.Key) (err error) {
-		size, _, err = k.GetValue(valueFileMoves, nil)
+	var list []byte
+	err := hklm.WithKey(keySession, registry.QUERY_VALUE, func(k registry.Key) error {
+		size, _, err := k.GetValue(valueFileMoves, nil)
+		for err == nil && size > len(list) || errors.Is(err, registry.ErrShortBuffer) { // it may have grown
+			list = make([]byte, size)
+			size, _, err = k.GetValue(valueFileMoves, list)
+		}
+		list = list[:min(size, len(list))]
 		return err
 	})
-	if errors.Is(err, registry.ErrShortBuffer) {
-		err = nil
-	}
-	// An empty list is one or two zero characters.
-	return err == nil && size > 4, hklm.IgnoreNotExist(err)
+	return err == nil && hasOtherFileMoves(list), hklm.IgnoreNotExist(err)
 }
