@@ -48,7 +48,7 @@ func TestAMirrorChangeRestartsNothing(t *testing.T) {
 	got := w.turn()
 	want := published.Report{
 		Schema: published.Schema, Program: "test", State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle,
-		Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}, Features: published.Features(),
+		Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}, Features: slices.Sorted(slices.Values(append(published.Features(), published.FeatureRemove))),
 	}
 	facts := got.Facts
 	if want.Pulled = got.Pulled; got.Pulled < 100 {
