@@ -47,34 +47,36 @@ type fetchingNode struct {
 	begun, done time.Time
 }
 
-// heartbeatPause is the time between two reports of a node that has nothing new to report, as of agents.
-const heartbeatPause = 10 * time.Minute
-
 // startFetching has reporters fetch, until the context ends. roots are the CAs that the nodes trust.
 func startFetching(ctx context.Context, r *reporters, roots *x509.CertPool, running *sync.WaitGroup) *fetchingNodes {
 	all := &fetchingNodes{reporters: r, nodes: map[string]*fetchingNode{}, received: map[string]int64{}}
-	var names []string
 	for name := range r.facts {
 		all.nodes[name] = all.newNode(name, roots)
-		names = append(names, name)
 	}
 	r.progress = func(node string) published.FetchProgress { return all.nodes[node].Progress() }
 	for _, n := range all.nodes {
 		running.Go(func() { n.Run(ctx) })
 	}
-	running.Go(func() {
-		beats := time.NewTicker(heartbeatPause / time.Duration(len(names)))
-		defer beats.Stop()
-		for i := 0; ; i++ {
+	return all
+}
+
+// heartbeatPause is the time between two reports of a node that has nothing new to report, as of agents.
+const heartbeatPause = 10 * time.Minute
+
+// beat has all nodes report that they live, until the context ends.
+func (a *fetchingNodes) beat(ctx context.Context) {
+	beats := time.NewTicker(heartbeatPause / time.Duration(len(a.nodes)))
+	defer beats.Stop()
+	for {
+		for name := range a.nodes {
 			select {
 			case <-ctx.Done():
 				return
 			case <-beats.C:
-				r.due.Add(names[i%len(names)])
+				a.due.Add(name)
 			}
 		}
-	})
-	return all
+	}
 }
 
 func (a *fetchingNodes) newNode(name string, roots *x509.CertPool) *fetchingNode {

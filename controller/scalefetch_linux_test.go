@@ -186,6 +186,9 @@ func (f *scaled) fetchAll(run fetchRun, nodes *fetchingNodes, places [2]*distrib
 	for i, p := range places {
 		before[i] = p.Written()
 	}
+	ctx, stop := context.WithCancel(f.t.Context())
+	defer stop()
+	go nodes.beat(ctx)
 	f.operator.stop()
 	wants, begun := payloadDigest(f.t, next.payload), time.Now()
 	f.operator = startOperatorProcess(f.t, &f.programs, next)
