@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,6 +29,8 @@ type fakeCluster struct {
 	Certificates // none: an agent without Options.CloudCertificate asks for none
 
 	parts map[string][]byte
+	// access is the kubeconfig for another process.
+	access string
 	// away is the error of every request, silent that of reading the Node.
 	away, silent error
 	reports      []Status
@@ -72,7 +75,7 @@ func (c *fakeCluster) Heartbeat(context.Context) (time.Time, error) {
 	return at, c.silent
 }
 
-func (*fakeCluster) Access() ([]byte, error) { return []byte("a kubeconfig"), nil }
+func (c *fakeCluster) Access() ([]byte, error) { return []byte(cmp.Or(c.access, "a kubeconfig")), nil }
 
 func (c *fakeCluster) OwnNode(context.Context) (Node, error) {
 	if c.node.UID == "" && c.away == nil {

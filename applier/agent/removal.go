@@ -3,11 +3,15 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"wmco/applier"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/layout"
 )
 
 // removal is the end of the node: bundle.RemovalService removes everything, the agent included. The agent only starts
@@ -39,6 +43,9 @@ func (a *Agent) recallRemoval(ctx context.Context) {
 func (a *Agent) beginRemoval(ctx context.Context, n Node) {
 	access, err := a.Cluster.Access()
 	if err == nil {
+		err = a.checkKubelet(ctx, access)
+	}
+	if err == nil {
 		err = a.Engine.BeginRemoval(ctx, applier.Removal{Node: n.UID, Access: access, LogDir: a.Options.LogDir}, lockWait)
 	}
 	var locked *applier.LockedError
@@ -57,6 +64,32 @@ func (a *Agent) beginRemoval(ctx context.Context, n Node) {
 	a.follower.noteEnd(published.StateApplying, "everything is removed from the host, because its node ends")
 	a.Log.Info("everything is removed from this host", "node", n.UID, "service", bundle.RemovalService)
 	a.sendReport(ctx)
+}
+
+// checkKubelet refuses to remove a kubelet that has become one of another cluster than that which access is for: then the
+// host is no longer ours.
+func (a *Agent) checkKubelet(ctx context.Context, access []byte) error {
+	data, err := a.readFile(layout.FileKubeconfig)(ctx)
+	if err != nil {
+		return err
+	}
+	if has, own := serverOf(data), serverOf(access); has != "" && has != own {
+		return fmt.Errorf("the kubelet of the host belongs to another cluster, whose API server is %q; nothing was changed on it", has)
+	}
+	return nil
+}
+
+// serverOf returns the URL of the API server of a kubeconfig; empty if that has none.
+func serverOf(kubeconfig []byte) string {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return ""
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil || config.Clusters[current.Cluster] == nil {
+		return ""
+	}
+	return config.Clusters[current.Cluster].Server
 }
 
 // continueRemoval starts the service again if it does not run.

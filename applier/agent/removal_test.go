@@ -18,6 +18,7 @@ import (
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/hostsim/simulation"
+	"wmco/layout"
 )
 
 const agentProgram = `C:\k\agent\wmco-node-1.exe`
@@ -181,6 +182,27 @@ func TestARemovalThatCannotBeginIsReported(t *testing.T) {
 	s.host.Faults.Before = nil
 	s.clock.Pass(10 * time.Minute)
 	if got := s.turn(); got.Removal.Node != "uid-a" || got.Removal.Message != "" {
+		t.Errorf("%+v", got.Removal)
+	}
+}
+
+// TestTheHostOfAnotherClusterStaysAsItIs: its kubelet was given to that one while the agent was left. An agent whose kubelet has no certificate yet, or one of
+// the same cluster, removes everything.
+func TestTheHostOfAnotherClusterStaysAsItIs(t *testing.T) {
+	of := func(server string) string {
+		return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: '" + server + "'}}]\n"
+	}
+	s := withOwnService(t)
+	s.cluster.access = of("https://api-int.example.com:6443")
+	s.host.Plant(layout.FileKubeconfig, of("https://api-int.other.example.com:6443"))
+	s.end()
+	if got := s.turn(); got.State != published.StateFailed || got.Removal.Node != "" || !strings.Contains(got.Removal.Message, `"https://api-int.other.example.com:6443"; nothing was changed`) ||
+		s.service(bundle.RemovalService) != plan.ServiceAbsent {
+		t.Fatalf("%s, %+v", got.State, got.Removal)
+	}
+	s.host.Plant(layout.FileKubeconfig, s.cluster.access)
+	s.clock.Pass(10 * time.Minute)
+	if got := s.turn(); got.Removal.Node != "uid-a" {
 		t.Errorf("%+v", got.Removal)
 	}
 }

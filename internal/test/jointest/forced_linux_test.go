@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
 	"wmco/controller/gather"
@@ -41,6 +42,7 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	ofInstance := w.untouched("instance-victim", record.OfEntry("192.0.2.113"))
 	evil := w.steal("aaa-attacker")
 	must(t, renamed.Edit(t.Context(), func(s *simulation.State) { s.HostName = "instance-victim" }))
+	w.endAgent("instance-renamed") // which would know better what it is
 	starts := renamed.Starts()
 	w.removeEntry("192.0.2.111")
 	w.removeEntry("192.0.2.114")
@@ -73,4 +75,16 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	if len(ids) != 2 {
 		t.Errorf("records of Nodes: %v", ids)
 	}
+}
+
+// endAgent ends the node agent of a host, as one of an earlier version that cannot remove everything itself.
+func (w *world) endAgent(name string) {
+	w.t.Helper()
+	must(w.t, w.machines[name].StopService(w.t.Context(), bundle.AgentService))
+	r, err := published.DecodeReport(w.node(name).Annotations[published.ReportAnnotation])
+	must(w.t, err)
+	r.Features = slices.DeleteFunc(r.Features, func(f published.Feature) bool { return f == published.FeatureRemove })
+	text, err := r.Encode()
+	must(w.t, err)
+	w.annotate(name, published.ReportAnnotation, text)
 }

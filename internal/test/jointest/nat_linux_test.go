@@ -30,7 +30,7 @@ func TestHostsBehindTranslatedAddresses(t *testing.T) {
 	check := w.untouched("instance-direct", record.OfEntry("192.0.2.123"))
 	for name, address := range entries {
 		w.addEntry(address)
-		w.awaitEvent("InstanceSetupFailure", configure.InstancesName, address+": ", "AddressNotOnHost", says[name], "fix: write the address")
+		w.awaitEvent("InstanceSetupFailure", configure.InstancesName, address+": ", "AddressNotOnHost", says[name], "fix: use the host's own address")
 		if m := w.machines[name]; len(m.Starts()) > 0 || w.hasNode(name) {
 			t.Errorf("the host at %s was changed: services %v", address, m.Starts())
 		}

@@ -245,7 +245,7 @@ var programRules = []rule{
 		pkg: "applier/agent",
 		imports: []string{
 			"applier", "applier/plan", "applier/protocol", "bundle", "bundle/archive", "bundle/published", "gateway/places",
-			"payload/sources",
+			"payload/sources", "layout",
 		},
 		never: join(rendering, remote, []string{"applier/winhost/...", "internal/hostsim/..."}),
 	},
