@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/gather"
+	"wmco/controller/node"
 	"wmco/internal/test/payloadtest"
 	"wmco/internal/test/registrytest"
 	"wmco/internal/test/registrytest/distribution"
@@ -76,11 +78,11 @@ func TestScaleFetch(t *testing.T) {
 		return nodes.see
 	})
 	next := payloadtest.Folder(t, "..", payloadtest.Release("next", run.divisor))
-	image := registrytest.Push(t, trusting(roots), "https://"+mirror.Address+"/mirror/wmco", next)
+	image := registrytest.Push(t, trusting(roots), "https://"+mirror.Address+"/mirror/team/wmco", next)
 	f.create(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet", "metadata": map[string]any{"name": "scale-fetch"},
 		"spec": map[string]any{"imageDigestMirrors": []any{map[string]any{
-			"source": "registry.example.com/team/wmco", "mirrors": []any{first.Address + "/mirror/wmco", mirror.Address + "/mirror/wmco"},
+			"source": "registry.example.com/team/wmco", "mirrors": []any{first.Address + "/mirror/team/wmco", mirror.Address + "/mirror/team/wmco"},
 		}}},
 	}})
 	pod := f.createPod("registry.example.com/team/wmco@" + image)
@@ -171,9 +173,10 @@ type fetchCosts struct {
 	atRest     float64
 	// sent is what the new operator has written: to the API server, and to its log.
 	sent int64
-	// logins and overSSH are metrics, dialed lines of its log.
+	// logins and overSSH are metrics, dialed lines of its log, copies the nodes to which it has tried to copy.
 	logins, overSSH string
 	dialed          int64
+	copies          int
 	load            string
 }
 
@@ -207,6 +210,7 @@ func (f *scaled) fetchAll(run fetchRun, nodes *fetchingNodes, places [2]*distrib
 	f.must(err)
 	c.most, c.dialed = nodes.mostAtOnce(), f.operator.dialed.Load()
 	c.logins, c.overSSH = f.scrape(next.metrics)
+	c.copies = f.countEvents(node.EventPayloadNotCopied) // it has no key to log in with
 	c.atRest = f.operator.atRest(5 * time.Second)
 	return c
 }
@@ -227,6 +231,20 @@ func (f *scaled) scrape(address string) (logins, sent string) {
 	return logins, sent
 }
 
+// countEvents returns about how many objects there are Events of a reason.
+func (f *scaled) countEvents(reason string) int {
+	f.t.Helper()
+	var list eventsv1.EventList
+	f.must(f.List(f.t.Context(), &list))
+	about := map[string]bool{}
+	for _, e := range list.Items {
+		if e.Reason == reason {
+			about[e.Regarding.Name] = true
+		}
+	}
+	return len(about)
+}
+
 func (c *fetchCosts) String() string {
 	return fmt.Sprintf("%d nodes, %.1f MB each, %d at once, rate %s: %.1f s from the start of the operator to the last node, %.1f to %.1f s for a node, at most %d at once; "+
 		"bytes received by nodes: %d of the first place, %d of the mirror; bytes written by both: %d, %d; operator before: %d MiB, at most %d; operator: %d MiB, at most %d, "+
@@ -242,8 +260,8 @@ func (c *fetchCosts) check(t *testing.T, run fetchRun) {
 	if c.most > run.atOnce {
 		t.Errorf("%d nodes have fetched at once", c.most)
 	}
-	if c.logins != "0" || c.overSSH != "0" || c.dialed > 0 {
-		t.Errorf("over SSH: %s logins, %s bytes, %d lines of the log", c.logins, c.overSSH, c.dialed)
+	if c.logins != "0" || c.overSSH != "0" || c.dialed > 0 || c.copies > 0 {
+		t.Errorf("over SSH: %s logins, %s bytes, %d lines of the log, %d nodes to be copied to", c.logins, c.overSSH, c.dialed, c.copies)
 	}
 	all := c.each * int64(run.nodes)
 	if c.served[0] > all/100+answerSize*int64(run.nodes) || c.served[1] < all || c.served[1] > all+all/50 {
