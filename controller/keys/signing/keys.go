@@ -295,7 +295,6 @@ func (k *Keys) SignDesired(node published.NodeID, d published.Desired) (string, 
 	if err != nil {
 		return "", fmt.Errorf("signing the desired state of Node %s: %w", node.Name, err)
 	}
-	k.noteNewest(node.Name, d)
 	d.Schema = published.Schema // as the text has it
 	k.noteOpened(node.Name, opened{node: node, text: text, desired: d})
 	return text, nil
@@ -322,8 +321,8 @@ func (k *Keys) noteNewest(node string, d published.Desired) {
 // ErrOlder means that an annotation was signed before another one for the same Node.
 var ErrOlder = errors.New("it is an earlier one: it was put back, or the cache is behind")
 
-// OpenNewest is OpenDesired for what something new is made of: an annotation that is older than what this process has
-// signed or seen for the Node is ErrOlder.
+// OpenNewest is OpenDesired for what something new is made of: an annotation that is older than one that OpenDesired has
+// had for the Node is ErrOlder. What was signed and could not be written is none.
 func (k *Keys) OpenNewest(node published.NodeID, text string) (published.Desired, error) {
 	d, err := k.OpenDesired(node, text)
 	if err != nil {
@@ -348,6 +347,9 @@ func (k *Keys) OpenDesired(node published.NodeID, text string) (published.Desire
 	if o, ok := k.opened[node.Name]; ok && o.node == node && o.text == text {
 		o.text = text // of the newest Node, which has it anyway: that of an earlier one would be kept beside it
 		k.opened[node.Name] = o
+		if o.err == nil {
+			k.noteNewest(node.Name, o.desired)
+		}
 		return o.desired, o.err
 	}
 	o := opened{node: node, text: text}

@@ -373,6 +373,12 @@ func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
 func TestWhatIsKeptIsTheNewest(t *testing.T) {
 	k := begun(t, fake.NewClientBuilder().Build())
 	first, second := sign(t, k, "win-a"), sign(t, k, "win-a")
+	if _, err := k.OpenNewest(published.NodeID{Name: "win-a"}, first); err != nil {
+		t.Errorf("beside one that was not written: %v", err)
+	}
+	if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, second); err != nil {
+		t.Errorf("one that stands on the Node: %v", err)
+	}
 	if _, err := k.OpenNewest(published.NodeID{Name: "win-a"}, first); !errors.Is(err, ErrOlder) {
 		t.Errorf("an earlier one: %v", err)
 	}

@@ -123,6 +123,7 @@ func (e *Executor) makeStep(ctx context.Context, s nodeStep) (bool, error) {
 		m.written = &decoded
 		if text := after.Annotations[published.DesiredAnnotation]; text != node.Annotations[published.DesiredAnnotation] {
 			m.text = bundle.Of([]byte(text))
+			_, _ = e.Notary.OpenDesired(node.ID(), text) // what was written is newer than what a cache may still have
 		}
 		e.recordStep(s.Step, node, from.Wanted.Bundle)
 	}
