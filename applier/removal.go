@@ -169,7 +169,7 @@ func endRemoval(ctx context.Context, host Host, r records.Removal) error {
 	}
 	for _, program := range []string{bundle.Program(states[0].CommandLine), removalProgram(r.Node)} {
 		if !strings.HasPrefix(bundle.FoldPath(program), bundle.FoldPath(bundle.RemovalProgram)) {
-			continue // of nobody that we know
+			continue // not one of ours
 		}
 		if err := host.Remove(ctx, program); err != nil {
 			return fmt.Errorf("removing %s: %w", program, err)

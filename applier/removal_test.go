@@ -82,7 +82,7 @@ func TestACleanupEndsARemoval(t *testing.T) {
 	}
 }
 
-// TestWhoBeginsNoRemoval: a program that is no service would not outlive a boot, and without a kubeconfig nobody learns of the end.
+// TestWhoBeginsNoRemoval: a program that is no service would not outlive a boot, and without a kubeconfig the end is not reported.
 func TestWhoBeginsNoRemoval(t *testing.T) {
 	t.Parallel()
 	m := withFirstAgent(t)

@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,11 +23,11 @@ func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSourc
 }
 
 // StageExecutables is Stage for executables of which no bundle is known yet: all that are to be kept, those of which the
-// source has bytes among them. lacks reports whether one is to be sent although the applied bundle has it. Paths are not
-// asked for, so that a host gets executables too that this program installs nowhere; the bundle that brings them is
-// checked.
+// source has bytes among them. It returns which the host lacks then. lacks reports whether one is to be sent although the
+// applied bundle has it. Paths are not asked for, so that a host gets executables too that this program installs nowhere;
+// the bundle that brings them is checked.
 func (e *Engine) StageExecutables(ctx context.Context, all []archive.Content, lacks func(bundle.Digest) bool, from archive.Source,
-	wait time.Duration) (Outcome, error) {
+	wait time.Duration) ([]bundle.Digest, error) {
 	var l bundle.Layer
 	for _, c := range all {
 		l.Payload = append(l.Payload, bundle.Payload{Digest: c.Digest, Size: c.Size})
@@ -39,10 +40,19 @@ func (e *Engine) StageExecutables(ctx context.Context, all []archive.Content, la
 	}
 	delivery, err := request.Deliver(ctx)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("reading executables: %w", err)
+		return nil, fmt.Errorf("reading executables: %w", err)
 	}
 	defer delivery.Close()
-	return e.stageRecord(ctx, record, staging{delivery, lacks, wait}, nil)
+	_, err = e.stageRecord(ctx, record, staging{delivery, lacks, wait}, nil)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || len(refused.Missing) == 0 {
+		return nil, err
+	}
+	var missing []bundle.Digest
+	for _, m := range refused.Missing {
+		missing = append(missing, m.Digest)
+	}
+	return missing, nil
 }
 
 // onlyListed lists contents of which a source may have no bytes.

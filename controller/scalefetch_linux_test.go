@@ -67,7 +67,7 @@ func newFetchRun(t *testing.T) fetchRun {
 // TestScaleFetch exchanges the operator for one with other executables, which all nodes fetch from a mirror while the place before it answers that it has
 // no such image, and then nothing. Times are printed and not checked.
 func TestScaleFetch(t *testing.T) {
-	distribution.Need(t)
+	distribution.NeedRegistry(t)
 	run := newFetchRun(t)
 	golden := filepath.Join("..", "golden", "payload")
 	f := newScaledCluster(t, run.nodes, payloadDigest(t, golden))
@@ -77,8 +77,8 @@ func TestScaleFetch(t *testing.T) {
 		nodes = f.startFetching(r, roots)
 		return nodes.see
 	})
-	next := payloadtest.Folder(t, "..", payloadtest.Release("next", run.divisor))
-	image := registrytest.Push(t, trusting(roots), "https://"+mirror.Address+"/mirror/team/wmco", next)
+	next := payloadtest.WriteFolder(t, "..", payloadtest.ReleaseContents("next", run.divisor))
+	image := registrytest.PushImage(t, trusting(roots), "https://"+mirror.Address+"/mirror/team/wmco", next)
 	f.create(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet", "metadata": map[string]any{"name": "scale-fetch"},
 		"spec": map[string]any{"imageDigestMirrors": []any{map[string]any{

@@ -184,8 +184,8 @@ func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// Access implements Cluster.
-func (s *APIServer) Access() ([]byte, error) { return s.connection.Inlined() }
+// OwnKubeconfig implements Cluster.
+func (s *APIServer) OwnKubeconfig() ([]byte, error) { return s.connection.KubeconfigWithFiles() }
 
 // ErrNoNode means that the Node of this host does not exist.
 var ErrNoNode = errors.New("the Node of this host does not exist")

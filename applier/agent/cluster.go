@@ -35,9 +35,9 @@ type Cluster interface { //nolint:interfacebloat // all that an agent does in a 
 	Heartbeat(ctx context.Context) (time.Time, error)
 	// Event sends an Event about the Node.
 	Event(ctx context.Context, e Event) error
-	// Access returns a kubeconfig with which another process reaches the API server as this node. It names no files and
+	// OwnKubeconfig returns a kubeconfig with which another process reaches the API server as this node. It names no files and
 	// holds a private key.
-	Access() ([]byte, error)
+	OwnKubeconfig() ([]byte, error)
 	Certificates
 }
 

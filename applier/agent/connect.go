@@ -92,7 +92,7 @@ func (s *APIServer) currentLink() (*link, error) {
 
 // RESTConfig reads the kubeconfig. The result holds the contents of all files that it names.
 func (c Connection) RESTConfig() (*rest.Config, error) {
-	config, err := c.load()
+	config, err := c.readKubeconfig()
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +103,17 @@ func (c Connection) RESTConfig() (*rest.Config, error) {
 	return all, nil
 }
 
-// Inlined returns the kubeconfig with the contents of the files that it names.
-func (c Connection) Inlined() ([]byte, error) {
-	config, err := c.load()
+// KubeconfigWithFiles returns the kubeconfig with the contents of the files that it names.
+func (c Connection) KubeconfigWithFiles() ([]byte, error) {
+	config, err := c.readKubeconfig()
 	if err != nil {
 		return nil, err
 	}
 	return clientcmd.Write(*config)
 }
 
-// load reads the kubeconfig and the files that it names.
-func (c Connection) load() (*clientcmdapi.Config, error) {
+// readKubeconfig reads the kubeconfig and the files that it names.
+func (c Connection) readKubeconfig() (*clientcmdapi.Config, error) {
 	text, err := c.ReadFile(c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)

@@ -75,7 +75,9 @@ func (c *fakeCluster) Heartbeat(context.Context) (time.Time, error) {
 	return at, c.silent
 }
 
-func (c *fakeCluster) Access() ([]byte, error) { return []byte(cmp.Or(c.access, "a kubeconfig")), nil }
+func (c *fakeCluster) OwnKubeconfig() ([]byte, error) {
+	return []byte(cmp.Or(c.access, "a kubeconfig")), nil
+}
 
 func (c *fakeCluster) OwnNode(context.Context) (Node, error) {
 	if c.node.UID == "" && c.away == nil {

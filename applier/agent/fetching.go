@@ -2,11 +2,9 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
-	"wmco/applier"
 	"wmco/applier/agent/executables"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -69,16 +67,7 @@ func (a *Agent) listExecutables(ctx context.Context) ([]byte, error) {
 func (a *Agent) stageExecutables(ctx context.Context, all []archive.Content, from archive.Source) ([]bundle.Digest, error) {
 	e := *a.Engine
 	e.Emit = nil // what follows it is for the agent's own runs
-	_, err := e.StageExecutables(ctx, all, a.isLacking, from, lockWait)
-	var refused *applier.RefusedError
-	if !errors.As(err, &refused) || len(refused.Missing) == 0 {
-		return nil, err
-	}
-	var missing []bundle.Digest
-	for _, m := range refused.Missing {
-		missing = append(missing, m.Digest)
-	}
-	return missing, nil
+	return e.StageExecutables(ctx, all, a.isLacking, from, lockWait)
 }
 
 // noteLacking notes executables without which the published bundle cannot be applied. What the applied bundle has is

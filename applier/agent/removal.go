@@ -41,7 +41,7 @@ func (a *Agent) recallRemoval(ctx context.Context) {
 // beginRemoval starts the removal for which the operator has signed. The operator has drained the node. What fails is
 // reported, and retried.
 func (a *Agent) beginRemoval(ctx context.Context, n Node) {
-	access, err := a.Cluster.Access()
+	access, err := a.Cluster.OwnKubeconfig()
 	if err == nil {
 		err = a.checkKubelet(ctx, access)
 	}

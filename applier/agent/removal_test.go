@@ -207,14 +207,14 @@ func TestTheHostOfAnotherClusterStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestTheRemoverReportsBeforeItsAccessIsRemoved, and not before the host is clean. Without the Node nobody waits.
+// TestTheRemoverReportsBeforeItsAccessIsRemoved, and not before the host is clean. Without the Node no operator waits.
 func TestTheRemoverReportsBeforeItsAccessIsRemoved(t *testing.T) {
 	for name, tt := range map[string]struct {
 		uid     string
 		reports int
 	}{
 		"the Node":                      {"uid-a", 1},
-		"a Node that is gone":           {"", 0},
+		"a deleted Node":                {"", 0},
 		"another Node of the same name": {"uid-b", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTheRemoverRepeatsWhatFails(t *testing.T) {
 	s.end()
 	s.turn()
 	s.cluster.reports = nil
-	s.cluster.node.Report = "" // somebody has removed it
+	s.cluster.node.Report = "" // others have removed it
 	locked, waits := true, 0
 	s.host.Faults.Before = func(op simulation.Operation) error {
 		if locked && op.Verb == simulation.VerbRemove && op.Target == kubeletConf {

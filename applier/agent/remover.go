@@ -94,7 +94,7 @@ func (r *Remover) reportFailure(ctx context.Context, node string, why error) {
 	}
 }
 
-// report writes how far it is, unless the Node is gone: then no operator waits.
+// report writes how far it is, unless the Node is deleted: then no operator waits.
 func (r *Remover) report(ctx context.Context, p published.RemovalProgress) error {
 	n, err := r.Cluster.OwnNode(ctx)
 	if errors.Is(err, ErrNoNode) || err == nil && n.UID != p.Node {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"wmco/applier/protocol"
@@ -32,20 +33,24 @@ func (a *Agent) fetchMissing(ctx context.Context, r Request, missing []protocol.
 		return nil, err
 	}
 	seen, err := a.compareHost(ctx, r, wordObserve)
-	if err != nil || !lacksExecutables(r, seen.Missing) {
-		return seen.Missing, err
+	if err != nil {
+		return nil, err
 	}
-	return seen.Missing, r.Fetch.Failed(cmp.Or(why, "the image of the operator has not all of them"))
+	executables := r.Manifest.PayloadDigests()
+	others := slices.DeleteFunc(slices.Clone(missing), func(m protocol.Missing) bool { return executables[m.Digest] })
+	left := slices.Concat(others, seen.Missing)
+	switch lacks := lacksExecutables(r, seen.Missing); {
+	case !lacks && why == "":
+		return left, nil
+	case !lacks: // they are there and damaged, which apply alone finds
+		left = missing
+	}
+	return left, r.Fetch.Failed(cmp.Or(why, "the image of the operator has not all of them"))
 }
 
 func lacksExecutables(r Request, missing []protocol.Missing) bool {
 	executables := r.Manifest.PayloadDigests()
-	for _, m := range missing {
-		if executables[m.Digest] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(missing, func(m protocol.Missing) bool { return executables[m.Digest] })
 }
 
 // fetchExecutables returns why the host could not fetch all of them, empty where it could.

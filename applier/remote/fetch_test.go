@@ -35,6 +35,8 @@ type fetchingHost struct {
 	has     bool
 	why     string
 	lacking bool
+	// damaged are contents that the first apply finds damaged, although the host has them.
+	damaged []protocol.Missing
 	// asked are the commands, order what it got for fetching, sent how many parts of contents it got for applying or staging.
 	asked []string
 	order string
@@ -59,7 +61,7 @@ func (h *fetchingHost) Run(ctx context.Context, _ Target, c Command) error {
 		}
 		return printJSON(c, o)
 	case wordFetch:
-		h.order, h.has = stdin.String(), h.why == "" && !h.lacking
+		h.order, h.has = stdin.String(), h.has || h.why == "" && !h.lacking
 		if h.why != "" {
 			e.Result, e.Message = protocol.ResultPartial, h.why
 		}
@@ -74,6 +76,9 @@ func (h *fetchingHost) Run(ctx context.Context, _ Target, c Command) error {
 				break
 			}
 			h.sent++
+		}
+		if len(h.damaged) > 0 {
+			e.Result, e.Missing, h.damaged = protocol.ResultRefused, h.damaged, nil
 		}
 		return printJSON(c, e)
 	}
@@ -172,6 +177,28 @@ func TestHostsFetchBeforeAnythingIsSent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhatApplyFindsDamagedIsFetchedOrSent: to observe, the host has it.
+func TestWhatApplyFindsDamagedIsFetchedOrSent(t *testing.T) {
+	for why, sent := range map[string]int{"": 1, "no place has it": 2} {
+		r, executable := withExecutable(t)
+		other := archive.Request{Manifest: r.Manifest, Source: r.Source}.Contents()[0]
+		if other.Digest == executable.Digest {
+			other = archive.Request{Manifest: r.Manifest, Source: r.Source}.Contents()[1]
+		}
+		h := &fetchingHost{executable: executable, fakeHost: fakeHost{t: t, files: fakeFiles{}}, has: true, damaged: []protocol.Missing{{Digest: other.Digest}, {Digest: executable.Digest}}}
+		r.Fetch = &Fetch{
+			Order:  func([]protocol.Missing) ([]byte, error) { return []byte("order"), nil },
+			Begin:  func(context.Context) (func(), error) { return func() {}, nil },
+			Failed: func(string) error { return nil },
+		}
+		h.why = why
+		err := applyOrStage(t.Context(), h, r, false)
+		if want := []string{wordObserve, wordApply, wordFetch, wordObserve, wordApply}; err != nil || !slices.Equal(h.asked, want) || h.sent != sent {
+			t.Errorf("%q: %v, asked %q, %d sent", why, err, h.asked, h.sent)
+		}
 	}
 }
 

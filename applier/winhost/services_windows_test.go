@@ -295,7 +295,7 @@ func TestAServiceThatIsRetired(t *testing.T) {
 		t.Errorf("after its end it is %s", got)
 	}
 	if err := h.RetireService(t.Context(), config.Name); err != nil {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("one that is deleted: %v", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"io"
 	"log/slog"
 	"slices"
@@ -96,7 +95,7 @@ const eventStep = 1 << 20
 // fetchAll fetches what the host lacks. It tries again as long as that brings more.
 func (f fetching) fetchAll(ctx context.Context) error {
 	var have, told int64
-	missing := executables.Missing{Registry: f.registry, Stage: f.stage, Log: slog.New(slog.DiscardHandler), Note: func(b executables.Bytes) {
+	missing := executables.Missing{Registry: f.registry, Stage: f.stageExecutables, Log: slog.New(slog.DiscardHandler), Note: func(b executables.Bytes) {
 		have = max(have, b.Present)
 		if have >= told+eventStep || b.Kept || told == 0 {
 			told = have
@@ -105,15 +104,15 @@ func (f fetching) fetchAll(ctx context.Context) error {
 	}}
 	for {
 		before := have
-		_, err := missing.Fetch(ctx, f.order.List)
+		_, err := missing.FetchMissing(ctx, f.order.List)
 		if err == nil || have <= before || ctx.Err() != nil {
-			return f.end(ctx, err)
+			return f.reportEnd(ctx, err)
 		}
 	}
 }
 
-// end reports how it ended.
-func (f fetching) end(ctx context.Context, err error) error {
+// reportEnd reports how it ended.
+func (f fetching) reportEnd(ctx context.Context, err error) error {
 	e := protocol.Event{Schema: protocol.Schema, Time: f.now().UTC(), Event: protocol.EventResult, Result: protocol.ResultApplied}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -126,17 +125,8 @@ func (f fetching) end(ctx context.Context, err error) error {
 	return err
 }
 
-// stage keeps executables, and returns which the host lacks.
-func (f fetching) stage(ctx context.Context, all []archive.Content, from archive.Source) ([]bundle.Digest, error) {
+// stageExecutables keeps executables, and returns which the host lacks.
+func (f fetching) stageExecutables(ctx context.Context, all []archive.Content, from archive.Source) ([]bundle.Digest, error) {
 	lacks := func(d bundle.Digest) bool { return slices.Contains(f.order.Lacking, d) }
-	_, err := f.engine.StageExecutables(ctx, all, lacks, from, f.wait)
-	var refused *applier.RefusedError
-	if !errors.As(err, &refused) || len(refused.Missing) == 0 {
-		return nil, err
-	}
-	var missing []bundle.Digest
-	for _, m := range refused.Missing {
-		missing = append(missing, m.Digest)
-	}
-	return missing, nil
+	return f.engine.StageExecutables(ctx, all, lacks, from, f.wait)
 }

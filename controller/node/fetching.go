@@ -104,7 +104,7 @@ func progressOf(n windowsnode.Node, payload bundle.Digest) published.FetchProgre
 
 // isFull reports whether as many nodes and hosts fetch as may.
 func (f *fetches) isFull(ctx context.Context, most int) (bool, error) {
-	n, err := f.count(ctx)
+	n, err := f.countFetching(ctx)
 	return n+f.countHosts() >= most, err
 }
 
@@ -115,11 +115,11 @@ func (f *fetches) countNodes(ctx context.Context) (int, error) {
 	if f.payload == "" {
 		return 0, nil
 	}
-	return f.count(ctx)
+	return f.countFetching(ctx)
 }
 
-// count returns how many nodes fetch. One that is off or silent, that has all, or that makes no progress, does not count.
-func (f *fetches) count(ctx context.Context) (int, error) {
+// countFetching returns how many nodes fetch. One that is off or silent, that has all, or that makes no progress, does not count.
+func (f *fetches) countFetching(ctx context.Context) (int, error) {
 	nodes, err := f.list(ctx)
 	if err != nil {
 		return 0, err

@@ -113,7 +113,7 @@ func (rm *remover) isStillRemoved(ctx context.Context, node windowsnode.Node, r 
 }
 
 // awaitAgent waits until the node agent reports that the host is cleaned up. If that takes too long, SSH is tried; the
-// agent may still do it meanwhile.
+// agent may still do it.
 func (rm *remover) awaitAgent(ctx context.Context, node windowsnode.Node,
 	r record.Record) (configure.Progress, error) {
 	failed := node.Report.Removal.Message

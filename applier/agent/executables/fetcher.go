@@ -162,7 +162,7 @@ func (f *Fetcher) fetchMissing(ctx context.Context) error {
 		p.Present, p.Wanted = b.Present, b.Wanted
 		f.setProgress(p)
 	}
-	if whole, err := all.Fetch(ctx, list); err != nil || !whole {
+	if whole, err := all.FetchMissing(ctx, list); err != nil || !whole {
 		return err
 	}
 	f.logged = ""

@@ -40,8 +40,8 @@ type Bytes struct {
 	Kept bool
 }
 
-// Fetch reports whether all are on the host: not where MayFetch has ended it.
-func (m Missing) Fetch(ctx context.Context, list sources.List) (whole bool, err error) {
+// FetchMissing reports whether all are on the host: not where MayFetch has ended it.
+func (m Missing) FetchMissing(ctx context.Context, list sources.List) (whole bool, err error) {
 	var all []archive.Content
 	for _, x := range list.Executables {
 		if c := x.RawContent(); !slices.ContainsFunc(all, func(o archive.Content) bool { return o.Digest == c.Digest }) {

@@ -44,18 +44,18 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	distribution.Need(t)
+	distribution.NeedRegistry(t)
 	s := &scene{t: t, roots: x509.NewCertPool(), clock: hostsim.NewClock(time.Now())}
 	certificate, key := s.certificate()
 	s.roots.AppendCertsFromPEM(certificate)
 	s.good = distribution.Start(t, distribution.Options{Certificate: certificate, Key: key})
 	kubelet := payload.For(payload.Kubelet, payload.TestedKubernetes).Name
-	folder := payloadtest.Folder(t, filepath.Join("..", "..", ".."), map[string][]byte{kubelet: payloadtest.Random("kubelet", layerSize)})
+	folder := payloadtest.WriteFolder(t, filepath.Join("..", "..", ".."), map[string][]byte{kubelet: payloadtest.Random("kubelet", layerSize)})
 	opened, err := store.Open(folder)
 	s.must(err)
 	s.list = sources.List{Payload: opened.Set().Digest(), Image: places.Image{Registry: "registry.example.com", Repository: "team/wmco"}, Places: []places.Place{s.place(s.good.Address)}}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.roots}}}
-	s.list.Image.Reference = registrytest.Push(t, client, "https://"+s.good.Address+"/team/wmco", folder)
+	s.list.Image.Reference = registrytest.PushImage(t, client, "https://"+s.good.Address+"/team/wmco", folder)
 	for _, e := range opened.Entries() {
 		if e.Name == kubelet || e.Name == payload.CSIProxy {
 			s.list.Executables = append(s.list.Executables, sources.Executable{Name: e.Name, Raw: e.Raw, Stored: e.Stored})

@@ -377,7 +377,7 @@ func TestWhatIsKeptIsTheNewest(t *testing.T) {
 		t.Errorf("beside one that was not written: %v", err)
 	}
 	if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, second); err != nil {
-		t.Errorf("one that stands on the Node: %v", err)
+		t.Errorf("one that the Node has: %v", err)
 	}
 	if _, err := k.OpenNewest(published.NodeID{Name: "win-a"}, first); !errors.Is(err, ErrOlder) {
 		t.Errorf("an earlier one: %v", err)

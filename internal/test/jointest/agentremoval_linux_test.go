@@ -45,7 +45,7 @@ func TestANodeIsRemovedByItsAgent(t *testing.T) {
 	if got := w.at.dialed(t, "192.0.2.71"); got != dialed {
 		t.Errorf("the SSH server was dialed %d times", got-dialed)
 	}
-	// One that is off, and its operator is exchanged meanwhile.
+	// One that is off, while its operator is exchanged.
 	off.PowerOff()
 	w.setLost("instance-off")
 	w.removeEntry("192.0.2.72")
@@ -66,6 +66,6 @@ func TestANodeIsRemovedByItsAgent(t *testing.T) {
 		t.Error("the removal is there still")
 	}
 	if !w.joined("instance-stays") {
-		t.Error("the instance with an entry is gone")
+		t.Error("the instance with an entry was removed")
 	}
 }

@@ -28,10 +28,10 @@ func TestBothWaysOfARelease(t *testing.T) {
 	if n == 0 {
 		t.Skip("executables of the size of a release are copied and fetched with WMCO_SCALE_COPY=HOSTS")
 	}
-	distribution.Need(t)
-	next := payloadtest.Folder(t, filepath.Join("..", "..", ".."), payloadtest.Release("next", 1))
+	distribution.NeedRegistry(t)
+	next := payloadtest.WriteFolder(t, filepath.Join("..", "..", ".."), payloadtest.ReleaseContents("next", 1))
 	each := int64(0)
-	for _, data := range payloadtest.Release("next", 1) {
+	for _, data := range payloadtest.ReleaseContents("next", 1) {
 		each += int64(len(data))
 	}
 	t.Run("copied", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestBothWaysOfARelease(t *testing.T) {
 		w := newWorld(t)
 		w.registry = func() executables.Registry { return registrytest.NewFetcher() }
 		registry := distribution.Start(t, distribution.Options{})
-		image := registrytest.Push(t, http.DefaultClient, "http://"+registry.Address+"/team/wmco", next)
+		image := registrytest.PushImage(t, http.DefaultClient, "http://"+registry.Address+"/team/wmco", next)
 		w.trustAny(registry.Address)
 		before := registry.Written()
 		c := w.bringRelease(n, next, fmt.Sprintf("executables: {from: Registry, image: %q}\n", registry.Address+"/team/wmco@"+image))

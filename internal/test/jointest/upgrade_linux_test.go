@@ -35,7 +35,7 @@ func newerPayload(t *testing.T, others map[string]string) string {
 	for name, text := range others {
 		contents[name] = []byte(text)
 	}
-	return payloadtest.Folder(t, filepath.Join("..", "..", ".."), contents)
+	return payloadtest.WriteFolder(t, filepath.Join("..", "..", ".."), contents)
 }
 
 // TestANewOperatorBringsItsExecutables: the node runs on until they are on the host, and is of the new version when it has applied them. A host

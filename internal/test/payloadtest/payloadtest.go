@@ -15,9 +15,9 @@ import (
 	"wmco/payload/store"
 )
 
-// Folder returns a folder with the executables of golden/payload, and others for those that are named. Root is the
+// WriteFolder returns a folder with the executables of golden/payload, and others for those that are named. Root is the
 // folder of this module.
-func Folder(t testing.TB, root string, others map[string][]byte) string {
+func WriteFolder(t testing.TB, root string, others map[string][]byte) string {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -57,10 +57,10 @@ func blobOf(data []byte) store.Blob {
 	return store.Blob{Digest: bundle.Of(data), Size: int64(len(data))}
 }
 
-// Release returns executables that take as many bytes as those of a release for one minor version of Kubernetes, in
+// ReleaseContents returns executables that take as many bytes as those of a release for one minor version of Kubernetes, in
 // their stored form: 123 MB of random bytes, which cannot be compressed. Another version has others. divisor makes all of
 // them smaller.
-func Release(version string, divisor int) map[string][]byte {
+func ReleaseContents(version string, divisor int) map[string][]byte {
 	kubelet, proxy := payload.For(payload.Kubelet, payload.TestedKubernetes).Name, payload.For(payload.KubeProxy, payload.TestedKubernetes).Name
 	executables := map[string][]byte{}
 	for name, size := range map[string]int{

@@ -100,9 +100,9 @@ func layerOf(file string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Push pushes the image with the executables of a folder to a repository, which is a URL without /v2 such as
+// PushImage pushes the image with the executables of a folder to a repository, which is a URL without /v2 such as
 // https://127.0.0.1:5000/team/wmco, and returns its digest.
-func Push(t testing.TB, c *http.Client, repository, folder string) string {
+func PushImage(t testing.TB, c *http.Client, repository, folder string) string {
 	t.Helper()
 	at, err := url.Parse(repository)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // them, starts Pods: a node finds its pause image there, and asks no other registry. The image in the registry is one of this test: its digest
 // takes the place of the one in the bundle.
 func TestRelatedImagesAreAllThatANodePulls(t *testing.T) {
-	distribution.Need(t)
+	distribution.NeedRegistry(t)
 	pause, err := NewImage("pause")
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ type stores struct {
 
 func newStores(t *testing.T) stores {
 	t.Helper()
-	distribution.Need(t)
+	distribution.NeedRegistry(t)
 	s := stores{source: newStorage(t), one: newStorage(t), two: newStorage(t)}
 	directory := t.TempDir()
 	write := func(name string, data []byte) string {
@@ -219,7 +219,7 @@ func or(a, b string) string {
 
 // The same on loopback addresses with ports, without name resolution.
 func TestPullsOnLoopbackAddresses(t *testing.T) {
-	distribution.Need(t)
+	distribution.NeedRegistry(t)
 	source, store := newStorage(t), newStorage(t)
 	source.push(t, "app/img", "app")
 	store.push(t, "app/img", "app")

@@ -44,8 +44,8 @@ type Registry struct {
 	written int64
 }
 
-// Need skips a test where there is no such program.
-func Need(t testing.TB) {
+// NeedRegistry skips a test where there is no such program.
+func NeedRegistry(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath(Name); err != nil {
 		t.Skip("skipped: needs " + Name + " (Debian package docker-registry; make setup)")
