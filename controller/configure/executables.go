@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/controller/base"
 	"wmco/controller/hosts"
@@ -95,13 +96,13 @@ func (x *Executables) beginFetch(ctx context.Context, atOnce int) (end func(), e
 
 // fetchExecutables is how the host gets executables; nil where they are sent over SSH alone. note is told why it could
 // not fetch, where they are sent then.
-func (h Host) fetchExecutables(note func(why string)) *hosts.Fetch {
+func (h Host) fetchExecutables(note func(why string)) *remote.Fetch {
 	settings := h.Wanted.Cluster.Settings
 	from, listed := settings.Executables.From, len(h.Wanted.ExecutableSources().Places) > 0
 	if from == render.ExecutablesFromSSH || !listed && from != render.ExecutablesFromRegistry {
 		return nil
 	}
-	return &hosts.Fetch{
+	return &remote.Fetch{
 		Begin: func(ctx context.Context) (func(), error) {
 			return h.Executables.beginFetch(ctx, settings.Rollout.FetchNodes)
 		},

@@ -139,8 +139,8 @@ type Wish struct {
 	Reboot bool
 	// Restart are services that RepairHost restarts although nothing about them differs.
 	Restart []string
-	// Fetch has the host fetch executables before they are sent, by the list of Inputs; nil sends them.
-	Fetch *Fetch
+	// Fetch has the host fetch executables before they are sent; its Order is made of Inputs. Nil sends them.
+	Fetch *remote.Fetch
 	// Confirmation has to confirm what ApplyBundle does, beside that the host is reached over a new connection. Nil is
 	// none.
 	Confirmation Confirmation
@@ -275,7 +275,7 @@ func (h *Hosts) renderRequest(w Wish, facts bundle.Facts) (remote.Request, error
 		return remote.Request{}, &RefusedError{onlyErrors(findings)}
 	}
 	r, err := list[0].ArchiveRequest(archive.NewContents(h.executables...))
-	return remote.Request{Manifest: r.Manifest, Source: r.Source, Fetch: w.remoteFetch(r.Manifest)}, err
+	return remote.Request{Manifest: r.Manifest, Source: r.Source, Fetch: w.fetchFor(r.Manifest)}, err
 }
 
 func onlyErrors(findings bundle.Findings) bundle.Findings {
