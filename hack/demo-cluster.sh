@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # wmco operator in a cluster: a real control plane and five simulated Windows machines. Four become nodes, the fifth says what to do. Then
-# a mirror set and a proxy reach the nodes without a connection to them. A bad setting stops at the first node.
+# a mirror set, a proxy, a new operator and the removal of one reach the nodes without a connection to them. A bad setting stops at the first node.
 #
 #	hack/demo-cluster.sh          builds what it needs and runs the demo
 #	hack/demo-cluster.sh story    the demo, in a network of its own
@@ -36,8 +36,25 @@ stopped() {
 	grep -q RolloutStopped "$out/stopped"
 }
 
-# logins: the number of logins to one of the four over SSH.
+# logins: the number of logins to one of the four over SSH, as their servers count them.
 logins() { cat "$out"/made/win-[1-4]/log | grep -c '^Accepted publickey'; }
+
+# no_logins BEFORE: there were none since.
+no_logins() {
+	local after
+	after=$(logins)
+	[ "$after" -eq "$1" ] || fail "$((after - $1)) SSH connections to the nodes meanwhile"
+	say 'SSH connections to the four nodes meanwhile: 0.'
+}
+
+# fetched: all four have the executable that the new operator brings.
+fetched() {
+	local i
+	for i in 1 2 3 4; do cmp -s "$out/csi-proxy" "$out/made/win-$i/machine/C/k/csi-proxy.exe" || return 1; done
+}
+
+# removed: win-4 is no node, and nothing of the operator is left on its host.
+removed() { ! "$client" nodes | grep -q '^win-4 ' && [ ! -e "$out/made/win-4/machine/C/k" ]; }
 
 # watch FILE: print how the nodes move, to the file too, until unwatch.
 watch() {
@@ -53,10 +70,31 @@ unwatch() {
 	watcher=''
 }
 
+# start_operator PAYLOAD
 start_operator() {
-	printf '\n$ bin/wmco operator --payload golden/payload --node-program bin/wmco-node &\n'
-	KUBECONFIG=$PWD/$out/made/operator.kubeconfig bin/wmco operator --payload golden/payload --node-program bin/wmco-node 2>"$out/operator.log" &
+	printf '\n$ bin/wmco operator --payload %s --node-program bin/wmco-node &\n' "$1"
+	KUBECONFIG=$PWD/$out/made/operator.kubeconfig bin/wmco operator --payload "$1" --node-program bin/wmco-node 2>>"$out/operator.log" &
 	operator=$!
+}
+
+# new_payload writes the executables of a new operator, and serves its image. The settings name it, as the operator's Pod does in a cluster.
+new_payload() {
+	echo 'csi-proxy of a new operator' >"$out/csi-proxy"
+	"$client" payload golden/payload '' "$out/payload" csi-proxy="$out/csi-proxy"
+	"$client" registry 127.0.0.1:5000 "$out/payload" >"$out/image" &
+	registry=$!
+	until_true 'the registry' test -s "$out/image"
+	cat >"$out/image.yaml" <<-END
+		apiVersion: v1
+		kind: ConfigMap
+		metadata: {name: windows-machine-config, namespace: openshift-windows-machine-config-operator}
+		data: {config.yaml: "{rollout: {settle: 5s}, executables: {from: Registry, image: '$(cat "$out/image")'}}"}
+		---
+		apiVersion: config.openshift.io/v1
+		kind: Image
+		metadata: {name: cluster}
+		spec: {registrySources: {insecureRegistries: ['127.0.0.1:5000']}}
+	END
 }
 
 story() {
@@ -68,10 +106,11 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	up --load $clusters/common --load $clusters/none/infrastructure.yaml --load $clusters/none/controllerconfig.yaml \
 		--load $clusters/none/machineconfigs.yaml --load $clusters/traits/trusted-ca --load deploy/crd --load deploy/rbac --load deploy/admission --load $scenes --locked win-5
 	export KUBECONFIG=$PWD/$out/made/kubeconfig XDG_CONFIG_HOME=$PWD/$out/config
-	show cat $scenes/instances.yaml
+	show cat $changes/instances.yaml
+	"$client" apply $changes/instances.yaml >/dev/null
 
 	say 'The operator, with exactly the permissions of deploy/rbac. The executables for the hosts are stand-ins.'
-	start_operator
+	start_operator golden/payload
 	local began=$SECONDS
 	watch "$out/joining"
 	until_true 'four nodes' joined
@@ -86,19 +125,17 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	grep -q 'LoginRefused: 192.0.2.15: .*; fix: ' "$out/events" || fail 'no event says what to do about 192.0.2.15'
 
 	say 'A mirror set is applied. The nodes fetch what it changes, without a connection to them.'
-	local before after
+	local before
 	before=$(logins)
 	watch "$out/watched"
 	show "$client" apply $mirrors
 	until_true 'the mirror set on all nodes' all_updated "$out/watched"
 	unwatch
-	after=$(logins)
-	[ "$after" -eq "$before" ] || fail "$((after - before)) SSH connections to the nodes meanwhile"
 	for i in 1 2 3 4; do
 		grep -q mirror.example.com "$out/made/win-$i/machine/C/k/containerd/registries/quay.io/hosts.toml" || fail "win-$i has no hosts.toml for quay.io"
 	done
 	show grep -o '^\[host[^]]*v2"' "$out/made/win-1/machine/C/k/containerd/registries/quay.io/hosts.toml" # it holds credentials too
-	say 'SSH connections to the four nodes meanwhile: 0.'
+	no_logins "$before"
 
 	say 'A proxy is set. Services start again with it, after one node has shown that they do; nothing is drained, and nothing boots.'
 	watch "$out/proxied"
@@ -106,8 +143,7 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	until_true 'the proxy on all nodes' all_updated "$out/proxied"
 	unwatch
 	show "$client" events Node/win-1
-	after=$(logins)
-	[ "$after" -eq "$before" ] || fail "$((after - before)) SSH connections to the nodes meanwhile"
+	no_logins "$before"
 
 	say 'A setting is wrong in a way that only the kubelet knows. The first node tries it, waits two minutes for its kubelet, and rolls back. The
 others never see it.'
@@ -125,12 +161,27 @@ others never see it.'
 	show "$client" apply $scenes/settings.yaml
 	until_true 'all nodes as wanted' all_updated "$out/corrected"
 	unwatch
+
+	say 'A new operator has another csi-proxy. The nodes fetch it from its image.'
+	new_payload
+	kill $operator
+	wait $operator || true
+	show "$client" apply "$out/image.yaml"
+	start_operator "$out/payload"
+	until_true 'the new executable on all nodes' fetched
+	no_logins "$before"
+
+	say 'The entry of win-4 is removed. Its node agent removes everything that the operator has put on the host.'
+	show "$client" apply $changes/one-instance.yaml
+	until_true 'the removal of win-4' removed
+	show "$client" nodes
+	no_logins "$before"
 }
 
 case ${1:-} in
 story)
-	operator='' watcher='' cluster=''
-	trap 'kill $operator $watcher 2>/dev/null || true; exec 8>&- || true; wait || true' EXIT
+	operator='' watcher='' cluster='' registry=''
+	trap 'kill $operator $watcher $registry 2>/dev/null || true; exec 8>&- || true; wait || true' EXIT
 	trap 'exit 130' INT TERM
 	story
 	;;

@@ -45,7 +45,7 @@ unpack_copied() {
 rm -rf "$out"
 mkdir -p "$out"
 go build -o "$client" ./internal/test/simnode/cmd/cluster
-"$client" payload "${WMCO_IMAGE_PAYLOAD:-golden/payload}" bin/wmco-node "$version" "$made"
+"$client" payload "${WMCO_IMAGE_PAYLOAD:-golden/payload}" "$version" "$made" wmco-node=bin/wmco-node
 
 ! image "$out/refused" 2>"$out/refusal" || fail 'an image without bills of materials is not refused'
 grep -q 'kubelet-1.36 has no bill of materials' "$out/refusal" || fail "the refusal does not say what is missing: $(<"$out/refusal")"

@@ -78,6 +78,20 @@ const (
 	KeysReplace KeysMode = "Replace"
 )
 
+// SSHMode is when the operator logs in to hosts that have joined.
+type SSHMode string
+
+const (
+	// SSHJoinAndRescue logs in where a node agent cannot do the work.
+	SSHJoinAndRescue SSHMode = "JoinAndRescue"
+	// SSHAlways also logs in to confirm each new key.
+	SSHAlways SSHMode = "Always"
+)
+
+// ConfirmsKeys reports whether the operator logs in to each host to confirm that it accepts a new key. Only a login shows
+// that a host refuses it, which KeysReplace asks for.
+func (s Settings) ConfirmsKeys() bool { return s.SSH == SSHAlways || s.Keys == KeysReplace }
+
 // PullSecretMode is for what Windows nodes have the cluster's pull secret.
 type PullSecretMode string
 
@@ -95,6 +109,7 @@ type Settings struct {
 	Drift    DriftMode       `json:"drift"`
 	Adoption AdoptionMode    `json:"adoption"`
 	Keys     KeysMode        `json:"keys"`
+	SSH      SSHMode         `json:"ssh"`
 	// WindowsReboots is about boots that Windows itself waits for.
 	WindowsReboots WindowsRebootMode  `json:"windowsReboots"`
 	Mirrors        MirrorSettings     `json:"mirrors"`
@@ -209,6 +224,7 @@ func DefaultSettings() Settings {
 		Drift:          DriftRepair,
 		Adoption:       AdoptionManual,
 		Keys:           KeysRotate,
+		SSH:            SSHJoinAndRescue,
 		WindowsReboots: WindowsRebootsReport,
 		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed, Mode: mirrors.HostsFiles, GatewayPort: 22629},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
@@ -320,6 +336,9 @@ func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	}
 	if s.Keys != KeysRotate && s.Keys != KeysReplace {
 		findings = append(findings, invalidSetting("keys", "%q is neither Rotate nor Replace", s.Keys))
+	}
+	if s.SSH != SSHJoinAndRescue && s.SSH != SSHAlways {
+		findings = append(findings, invalidSetting("ssh", "%q is neither JoinAndRescue nor Always", s.SSH))
 	}
 	if !slices.Contains([]WindowsRebootMode{
 		WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate,

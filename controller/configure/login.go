@@ -11,12 +11,14 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// A key or an account counts for the host of a Node when the operator has logged in with it, and only then:
+// A key counts for the host of a Node when the operator has logged in with it, or when the node agent reports that it has
+// written it (render.Settings.ConfirmsKeys); an account, and the first key, only after a login:
 //
 //	Secret: another key --render--> bundle with both keys --agent--> the host accepts both
-//	login with the new key --> annotations of the Node, then Record.AcceptedKey --render--> bundle with the new key alone
+//	login with the new key, or report --> annotations of the Node, then Record.AcceptedKey --render--> bundle with the new key alone
 //
-// The record is written last: an operator that is killed before logs in once more. Annotations of the Node are not read.
+// The record is written last: an operator that is killed before does it once more. Annotations of the Node about keys are
+// not read.
 
 // WriteKeyMark restores the annotation of a Node about its key from the record of the host, because a kubelet can change
 // annotations of its own Node. It reports whether it wrote anything.
@@ -51,6 +53,21 @@ func (h Host) ConfirmLogin(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	return h.recordKey(ctx, name, before, record.Record{AcceptedKey: public, Account: w.Target.User})
+}
+
+// RecordReportedKey records that the host of a Node accepts a key, because its node agent has reported the bundle with it.
+// The host had accepted an earlier key with the same account.
+func (h Host) RecordReportedKey(ctx context.Context, name, public string) error {
+	before, _, err := h.Login.Records.GetRecord(ctx, gather.HostID(h.Node))
+	if err != nil || before.ProvenKey(h.Login.RecordKey) == "" {
+		return err
+	}
+	return h.recordKey(ctx, name, before, record.Record{AcceptedKey: public, KeyReported: true, Account: before.Account})
+}
+
+// recordKey writes the key and the account of a record to the Node, and to the record unless that has changed since.
+func (h Host) recordKey(ctx context.Context, name string, before, now record.Record) error {
 	var node corev1.Node
 	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return err
@@ -58,14 +75,14 @@ func (h Host) ConfirmLogin(ctx context.Context, name string) error {
 	if !before.IsNode(node.Name, node.UID) {
 		return nil // the Node was replaced; the new one is recorded first
 	}
-	if err := h.writeLoginMarks(ctx, &node, public); err != nil {
+	if err := h.writeLoginMarks(ctx, &node, now.AcceptedKey); err != nil {
 		return err
 	}
-	return h.Login.Records.UpdateRecord(ctx, id, func(r record.Record) (record.Record, error) {
+	return h.Login.Records.UpdateRecord(ctx, before.ID(), func(r record.Record) (record.Record, error) {
 		// Another operator may have led since, and proven a newer key.
 		if r.AcceptedKey == before.AcceptedKey && r.HostKey == before.HostKey && r.IsNode(node.Name, node.UID) {
-			r = r.WithAcceptedKey(public, h.Login.RecordKey)
-			r.Account = w.Target.User
+			r = r.WithAcceptedKey(now.AcceptedKey, h.Login.RecordKey)
+			r.KeyReported, r.Account = now.KeyReported, now.Account
 		}
 		return r, nil
 	})

@@ -63,6 +63,7 @@ func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
 			s.isNode()
 			s.join(hostA) // the Node has the marks of the account and the key of before
 			s.addRecord(s.recordOf(hostA, "win-a", keyA).WithAcceptedKey(olderKey, recordKey()))
+			s.changeRecord(func(r *record.Record) { r.KeyReported = true })
 			s.host(hostA).Username = "core"
 			h := s.hostAt(hostA)
 			tt.scene(s)
@@ -75,7 +76,7 @@ func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
 			}
 			clear(s.fails)
 			r := s.record(record.OfEntry(hostA))
-			if counts := r.ProvenKey(recordKey()) == s.publicKey() && r.Account == "core"; counts != tt.counts {
+			if counts := r.ProvenKey(recordKey()) == s.publicKey() && r.Account == "core"; counts != tt.counts || r.KeyReported == tt.counts {
 				t.Errorf("the record: %+v", r)
 			}
 			var n corev1.Node
@@ -140,6 +141,36 @@ func TestAHostWithoutAProvenKeyNeedsNoOtherLogin(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if r := s.record(record.OfEntry(hostA)); (r.ProvenKey(recordKey()) == s.publicKey()) != tt.counts {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// TestAKeyThatAnAgentReportsIsRecorded for the Node of the record, where another key was proven before; the account stays.
+func TestAKeyThatAnAgentReportsIsRecorded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*record.Record)
+		counts bool
+	}{
+		"an earlier key is proven":        {func(*record.Record) {}, true},
+		"the record has no key":           {func(r *record.Record) { r.AcceptedKey = "" }, false},
+		"its key is not sealed":           {func(r *record.Record) { r.KeySeal = "" }, false},
+		"the record is of another Node":   {func(r *record.Record) { r.NodeUID = "before" }, false},
+		"the record has another host key": {func(r *record.Record) { r.HostKey = "other" }, false},
+	} {
+		s := newScene(t)
+		s.isNode()
+		s.join(hostA)
+		s.addRecord(s.recordOf(hostA, "win-a", keyA).WithAcceptedKey(olderKey, recordKey()))
+		s.changeRecord(tt.change)
+		h := s.hostAt(hostA)
+		delete(s.network.at, hostA)
+		h.Username = "core"
+		if err := h.RecordReportedKey(t.Context(), "win-a", s.publicKey()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r := s.record(record.OfEntry(hostA))
+		if counts := r.ProvenKey(recordKey()) == s.publicKey(); counts != tt.counts || r.KeyReported != tt.counts || r.Account == "core" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

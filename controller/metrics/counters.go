@@ -76,8 +76,8 @@ func NewCounters(k Known) *Counters {
 			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/reasons.md).",
 		}, []string{labelReason}),
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator with which it " +
-				"has logged in last: current, older, or unknown.",
+			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator that their " +
+				"hosts are known to accept: current, older, or unknown.",
 		}, []string{labelKey}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wmco_build_info", Help: "1, with the version of the operator.",

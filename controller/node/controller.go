@@ -29,6 +29,7 @@ import (
 	"wmco/controller/windowsnode/drain"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/controller/windowsnode/record"
+	"wmco/render"
 )
 
 // eventRelabeled is the reason of an Event about a Node that called itself one of another operating system.
@@ -132,11 +133,11 @@ func (n *Nodes) enqueueRecorded(q base.Queue) {
 	}
 }
 
-// nodesOfConfig returns the Nodes of instances, one of which may have lost its entry, and those of records that are
-// adopted.
+// nodesOfConfig returns the Nodes of instances, one of which may have lost its entry, those of records that are adopted,
+// and all of them for settings, which may ask for logins.
 func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconcile.Request {
-	entries := config.GetName() == configure.InstancesName
-	if config.GetLabels()[hosts.RecordsLabel] == "" && !entries {
+	entries, settings := config.GetName() == configure.InstancesName, config.GetName() == render.SettingsConfigMap
+	if config.GetLabels()[hosts.RecordsLabel] == "" && !entries && !settings {
 		return nil
 	}
 	records, _, err := n.joiner.Login.Records.CachedRecords(ctx)
@@ -145,7 +146,7 @@ func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconci
 	}
 	var names []string
 	for _, id := range records.IDs() {
-		if r, _ := records.RecordByID(id); r.Node != "" && (r.Adopting || entries && r.Entry != "") {
+		if r, _ := records.RecordByID(id); r.Node != "" && (settings || r.Adopting || entries && r.Entry != "") {
 			names = append(names, r.Node)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 )
 
 // The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is
-// tried when it may work for the first time, and after each failure (loginPauses). What the node reports decides when
-// it is tried, and nothing else.
+// tried when it may work for the first time, and after each failure (loginPauses). Where it is not wanted
+// (render.Settings.ConfirmsKeys), the report of the bundle with the key confirms another key.
 
 // EventLoginNotConfirmed is the reason of an Event about a key or an account with which the operator could not log in.
 const EventLoginNotConfirmed = "LoginNotConfirmed"
@@ -109,7 +109,7 @@ func (lc *loginConfirmer) forgetLogin(node string) {
 	lc.joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
 }
 
-// continueLogin confirms the login to a host with another key or account than its record has. It returns when to look
+// continueLogin confirms another key or account of a host than its record has. It returns when to look
 // again, zero for never.
 func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.Node,
 	r record.Record) (time.Duration, error) {
@@ -125,7 +125,8 @@ func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.No
 	if err != nil {
 		return 0, err
 	}
-	if accepted == public && !changed {
+	confirmed := accepted == public && !changed
+	if confirmed && !r.KeyReported {
 		lc.forgetLogin(node.Name)
 		return 0, nil
 	}
@@ -136,6 +137,13 @@ func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.No
 	if err != nil {
 		return 0, err
 	}
+	byReport := isConfirmedByReport(h, accepted, changed)
+	if byReport {
+		lc.forgetLogin(node.Name)
+		if confirmed {
+			return 0, nil
+		}
+	}
 	has, err := lc.hasRenderedBundle(h, node, public)
 	if err != nil {
 		return 0, err
@@ -143,6 +151,12 @@ func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.No
 	what := public + "\n" + configure.LoginAccount(h.Node, h.Wanted.Cluster.Platform) + "\n"
 	if has {
 		what += string(fleet.Of(node, lc.joiner.Silence).Applied)
+	}
+	switch {
+	case byReport && hasKeys(h, has):
+		return 0, ignoreConflict(h.RecordReportedKey(ctx, node.Name, public))
+	case byReport:
+		return 0, nil // its report wakes this
 	}
 	count, next := lc.tried.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys},
 		lc.joiner.Elapsed())
@@ -184,6 +198,14 @@ func (lc *loginConfirmer) hasRenderedBundle(h configure.Host, node windowsnode.N
 	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
 	return err == nil && len(list) > 0 && list[0].Bundle.Digest == row.Applied, err
 }
+
+// isConfirmedByReport reports whether a report confirms another key than the one that the host is known to accept.
+func isConfirmedByReport(h configure.Host, accepted string, accountChanged bool) bool {
+	return accepted != "" && !accountChanged && !h.Wanted.Cluster.Settings.ConfirmsKeys()
+}
+
+// hasKeys reports whether a host whose agent has reported the rendered bundle has keys in it.
+func hasKeys(h configure.Host, hasBundle bool) bool { return hasBundle && !h.NoKeys && !h.OlderAgent }
 
 // reportLogin reports how a login ended. A first failure is not reported: it is retried at once. It
 // returns when to look again.

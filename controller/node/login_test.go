@@ -8,6 +8,7 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/controller/configure"
+	"wmco/controller/inputs/desired"
 	"wmco/render"
 )
 
@@ -44,6 +45,39 @@ func TestLoginsAreTriedAgainWithPauses(t *testing.T) {
 	}
 	if count, _ := a.isDue("win-b", wantedLogin{"key 4", true}, 25*time.Minute); count != 1 {
 		t.Errorf("another node: %d", count)
+	}
+}
+
+// TestWhatConfirmsAKey: a report, unless only a login can show it, or logins are asked for.
+func TestWhatConfirmsAKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		ssh      render.SSHMode
+		keys     render.KeysMode
+		accepted string
+		account  bool
+		report   bool
+	}{
+		"as set":                            {render.SSHJoinAndRescue, render.KeysRotate, "earlier", false, true},
+		"logins are asked for":              {render.SSHAlways, render.KeysRotate, "earlier", false, false},
+		"refusals are asked for":            {render.SSHJoinAndRescue, render.KeysReplace, "earlier", false, false},
+		"it is not known what it accepts":   {render.SSHJoinAndRescue, render.KeysRotate, "", false, false},
+		"the entry has another account":     {render.SSHJoinAndRescue, render.KeysRotate, "earlier", true, false},
+		"another account, logins asked for": {render.SSHAlways, render.KeysRotate, "earlier", true, false},
+	} {
+		inputs := &desired.Hosts{}
+		inputs.Cluster.Settings = render.DefaultSettings()
+		inputs.Cluster.Settings.SSH, inputs.Cluster.Settings.Keys = c.ssh, c.keys
+		if got := isConfirmedByReport(configure.Host{Wanted: inputs}, c.accepted, c.account); got != c.report {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for name, h := range map[string]render.Node{"reads no keys": {NoKeys: true}, "reads no names": {OlderAgent: true}} {
+		if hasKeys(configure.Host{Node: h}, true) {
+			t.Errorf("the report of an agent that %s confirms a key", name)
+		}
+	}
+	if !hasKeys(configure.Host{}, true) || hasKeys(configure.Host{}, false) {
+		t.Error("a report confirms a key where it is in the bundle alone")
 	}
 }
 

@@ -112,7 +112,7 @@ func (lc *loginConfirmer) keyEvidence(a loginAttempt) string {
 		return evidenceUnknown
 	case lc.joiner.Silence.IsSilent(a.node):
 		return evidenceSilent
-	case a.hasKey && !a.host.NoKeys && !a.host.OlderAgent: // a bundle without keys may be the applied one
+	case hasKeys(a.host, a.hasKey):
 		return evidenceWritten
 	}
 	return ""

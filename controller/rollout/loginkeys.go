@@ -24,15 +24,15 @@ type LoginKey interface {
 
 // States of the key of a node, for the metric.
 const (
-	// keyCurrent means that the last login was with the current key.
+	// keyCurrent means that the host is known to accept the current key.
 	keyCurrent = "current"
-	// keyOlder means that the last login was with another key.
+	// keyOlder means that it is known to accept another key.
 	keyOlder = "older"
 	// keyUnknown means that there was no login since the operator records the key.
 	keyUnknown = "unknown"
 )
 
-// loginKeys are the keys with which the operator has logged in to the hosts of nodes, as its records have them.
+// loginKeys are the keys that the hosts of nodes are known to accept, as the operator's records have them.
 type loginKeys struct {
 	// problem is why the private key cannot be used now.
 	problem bundle.Finding
@@ -139,5 +139,5 @@ func (l *loginKeys) explainState(node, state string, away bool) string {
 	case state == keyUnknown:
 		return "the operator has not logged in yet"
 	}
-	return "the host accepts both keys until the operator has logged in with the new one"
+	return "the host accepts both keys until the new one is confirmed"
 }

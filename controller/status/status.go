@@ -54,7 +54,7 @@ const (
 	ImagesReachable = "ImagesReachable"
 	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by this condition.
 	WindowsRebooted = "WindowsRebooted"
-	// KeysAccepted is false while the operator has not logged in to the host of each node with the key of its Secret.
+	// KeysAccepted is false while the host of a node is not known to accept the key of the operator's Secret.
 	KeysAccepted = "KeysAccepted"
 )
 

@@ -54,9 +54,11 @@ type Record struct {
 	// contact.
 	HostKey string `json:"hostKey,omitempty"`
 	// AcceptedKey is the operator's own public key, "ALGORITHM BASE64", with which it has logged in to the host last,
-	// under its pinned key; empty if that is not known. The host keeps accepting it until a login with another one has
-	// succeeded. It counts with its seal alone (ProvenKey).
+	// under its pinned key, or which the node agent has reported since (KeyReported); empty if that is not known. The
+	// host keeps accepting it until another one is confirmed. It counts with its seal alone (ProvenKey).
 	AcceptedKey string `json:"acceptedKey,omitempty"`
+	// KeyReported is true if there was no login with AcceptedKey.
+	KeyReported bool `json:"keyReported,omitempty"`
 	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key
 	// that logs in, so a record that another user has written adds no key to a host. What else a right to write these
 	// ConfigMaps allows is in docs/security.md.
@@ -102,7 +104,7 @@ func (r Record) ID() ID {
 // digests.
 func (r Record) WithAcceptedKey(public string, k bundle.Key) Record {
 	r.AcceptedKey = public
-	r.KeySeal = r.sealOfKey(k)
+	r.KeySeal, r.KeyReported = r.sealOfKey(k), false
 	return r
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"wmco/payload/store"
 )
 
 // Archive is the command line for one platform, packed for download.
@@ -97,11 +99,33 @@ func copyFile(to io.Writer, name string) error {
 }
 
 // PackLayout packs an OCI layout into one file, as skopeo and podman read it: oci-archive:FILE.
-func PackLayout(dir, name string, created time.Time) (err error) {
+func PackLayout(dir, name string, created time.Time) error {
 	files, err := filesOf(dir)
 	if err != nil {
 		return fmt.Errorf("packing image %q: %w", dir, err)
 	}
+	return packFile(files, name, created)
+}
+
+// packPayload packs the executables into one file, below a folder payload.
+func (i Image) packPayload(name string) error {
+	executables, err := i.payload()
+	if err != nil {
+		return err
+	}
+	names := []string{store.ListFile}
+	for _, e := range executables.Entries() {
+		names = append(names, e.File())
+	}
+	files := []file{{name: "payload", mode: modeFolder}}
+	for _, n := range names {
+		files = append(files, file{name: "payload/" + n, mode: modeFile, from: filepath.Join(i.Payload, n)})
+	}
+	return packFile(files, name, i.Labels.Created)
+}
+
+// packFile writes files into a tar archive, with one time for all.
+func packFile(files []file, name string, created time.Time) (err error) {
 	out, err := os.Create(name)
 	if err != nil {
 		return err

@@ -60,6 +60,9 @@ func (f Files) Write(dir string) error {
 			return err
 		}
 	}
+	if err := f.Image.packPayload(filepath.Join(dir, "wmco-"+v+"-payload.tar")); err != nil {
+		return err
+	}
 	return PackLayout(f.Layout, filepath.Join(dir, Name+"-"+v+"-image.tar"), f.Image.Labels.Created)
 }
 

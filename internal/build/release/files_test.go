@@ -43,7 +43,7 @@ func TestFilesOfARelease(t *testing.T) {
 	want := []string{
 		"windows-machine-config-operator-v1.0.0-image.cdx.json", "windows-machine-config-operator-v1.0.0-image.digest.txt",
 		"windows-machine-config-operator-v1.0.0-image.tar", "wmco-v1.0.0-krew.yaml", "wmco-v1.0.0-linux-amd64.cdx.json",
-		"wmco-v1.0.0-linux-amd64.tar.gz", "wmco-v1.0.0-notes.md", "wmco-v1.0.0-payload.json", "wmco-v1.0.0-windows-arm64.cdx.json",
+		"wmco-v1.0.0-linux-amd64.tar.gz", "wmco-v1.0.0-notes.md", "wmco-v1.0.0-payload.json", "wmco-v1.0.0-payload.tar", "wmco-v1.0.0-windows-arm64.cdx.json",
 		"wmco-v1.0.0-windows-arm64.zip",
 	}
 	if !slices.Equal(names, want) {
@@ -70,6 +70,28 @@ func sum(t *testing.T, dir, name string) string {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestTheFileWithThePayload is a folder of executables as make payload writes it.
+func TestTheFileWithThePayload(t *testing.T) {
+	dir, f := released(t)
+	to := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "tar", "-C", to, "-xf", filepath.Join(dir, "wmco-v1.0.0-payload.tar")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got, err := store.Open(filepath.Join(to, "payload"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range got.Entries() {
+		if a, b := sum(t, filepath.Join(to, "payload"), e.File()), sum(t, f.Image.Payload, e.File()); a != b {
+			t.Errorf("%s is another one", e.File())
+		}
+	}
+	names, err := namesIn(filepath.Join(to, "payload"))
+	if err != nil || len(names) != len(got.Entries())+1 {
+		t.Errorf("%q, %v", names, err)
+	}
 }
 
 func TestArchives(t *testing.T) {

@@ -47,7 +47,13 @@ func (w *world) trustAny(registry string) {
 func (w *world) fetchFrom(s *registrytest.Server) map[string]string {
 	w.t.Helper()
 	w.configure(executablesFrom(render.ExecutablesFromRegistry))
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "operator-0"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}}}
+	return w.runImage("operator-0", s)
+}
+
+// runImage makes a Pod of the operator with the image of a registry, and returns the environment of the operator.
+func (w *world) runImage(name string, s *registrytest.Server) map[string]string {
+	w.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}}}
 	w.create(pod)
 	before := client.MergeFrom(pod.DeepCopy())
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "operator", ImageID: s.Image}}
@@ -59,8 +65,8 @@ func executablesFrom(from render.ExecutablesFrom) string {
 	return fmt.Sprintf("executables: {from: %s}\nrollout: {settle: 0s}\n", from)
 }
 
-// TestANewOperatorsExecutablesAreFetched: nodes get the executables of a new operator from the image of its Pod, and need no login for it: their SSH servers are
-// not reached.
+// TestANewOperatorsExecutablesAreFetched: nodes get the executables of a new operator from the image of its Pod, and those of the earlier one again, and need no
+// login for it: their SSH servers are not reached.
 func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 	w := newWorld(t)
 	w.registry = func() executables.Registry { return registrytest.NewFetcher() }
@@ -83,7 +89,7 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 	options, err := next.options(w.output())
 	must(t, err)
 	options.Environment = environment
-	w.operateWith(options)
+	stop = w.operateWith(options)
 	for name, m := range machines {
 		eventually(t, "the new version of "+name, func() bool { return w.isOf(name, "next") })
 		if got := m.Text(`C:\k\csi-proxy.exe`); got != text {
@@ -96,6 +102,20 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 	}
 	if n := registry.CountLayers(); n != 4 {
 		t.Errorf("%d layers were sent; two executables of two nodes are other ones", n)
+	}
+	stop()
+	registry.Close()
+	earlier := registrytest.New(t, w.settings().Payload)
+	w.trustAny(earlier.HostPort())
+	options, err = w.settings().options(w.output())
+	must(t, err)
+	options.Environment = w.runImage("operator-1", earlier)
+	w.operateWith(options)
+	for name, m := range machines {
+		eventually(t, "the earlier version of "+name, func() bool { return w.isOf(name, "test") })
+		if m.Text(`C:\k\csi-proxy.exe`) == text {
+			t.Errorf("%s has the newer executable", name)
+		}
 	}
 }
 

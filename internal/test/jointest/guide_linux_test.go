@@ -254,7 +254,7 @@ func TestThePageOfKeysIsFollowed(t *testing.T) {
 	next, err := ssh.ParsePrivateKey(text)
 	must(t, err)
 	eventually(t, "the new key alone", func() bool { return k.accepts(next) })
-	k.checkExchange(t, w.signer, next)
+	k.checkExchange(t, w.signer, next, false)
 	eventually(t, "the condition", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
 	if last := p.run(lastLine(rotate)); !strings.Contains(last, w.condition(status.KeysAccepted).Message) || last == said {
 		t.Errorf("the last command prints %q, and before %q", last, said)

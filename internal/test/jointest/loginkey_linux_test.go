@@ -98,9 +98,9 @@ func sortedLines(signers []ssh.Signer) []string {
 	return slices.Sorted(slices.Values(lines))
 }
 
-// checkExchange checks that the host accepted the old key, then both, then the new one, and that the operator had logged in with the new one before
+// checkExchange checks that the host accepted the old key, then both, then the new one, and whether the operator had logged in with the new one before
 // the old one was removed.
-func (k *keyWatch) checkExchange(t *testing.T, before, now ssh.Signer) {
+func (k *keyWatch) checkExchange(t *testing.T, before, now ssh.Signer, byLogin bool) {
 	t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,9 +109,16 @@ func (k *keyWatch) checkExchange(t *testing.T, before, now ssh.Signer) {
 		t.Errorf("%s accepted, one after the other: %v", k.m.Name(), k.seen)
 		return
 	}
-	if login := ssh.FingerprintSHA256(now.PublicKey()); !strings.Contains(k.seen[2].log, login) {
-		t.Errorf("%s: the old key was removed before a login with %s", k.m.Name(), login)
+	if login := ssh.FingerprintSHA256(now.PublicKey()); strings.Contains(k.seen[2].log, login) != byLogin {
+		t.Errorf("%s: a login with %s before the old key was removed: %t, want %t", k.m.Name(), login, !byLogin, byLogin)
 	}
+}
+
+// forgetEarlier has the exchange begin with what the host accepts now.
+func (k *keyWatch) forgetEarlier() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen = k.seen[len(k.seen)-1:]
 }
 
 // mayLogIn reports whether the machine accepts a login with this key.
@@ -164,8 +171,8 @@ func (w *world) acceptedKey(id record.ID) string {
 }
 
 // TestTheKeyOfTheOperatorIsExchanged on a host of a Machine and on two instances, one of which is off when the Secret gets another key, while
-// operators are killed. A host accepts the new key beside the old one until the operator has logged in with the new one; nothing is restarted, drained
-// or booted for it. A Node's annotations about keys are written back. A Secret that is damaged or deleted changes nothing.
+// operators are killed. A host accepts the new key beside the old one until its agent has reported both, or the operator has logged in with the new one, as
+// the setting ssh has it; nothing is restarted, drained or booted for it. A Node's annotations about keys are written back. A Secret that is damaged or deleted changes nothing.
 func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	w := newWorld(t)
 	names := []string{"machine-keys", "instance-keys", "instance-off"}
@@ -195,7 +202,7 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	next, text := newKeyText(t)
 	w.setSecret(text)
 	on := names[:2]
-	// Killed after each step of a host: both keys, and the login.
+	// Killed after each step of a host: both keys, and the record.
 	for _, step := range []struct {
 		what string
 		done func(name string) bool
@@ -210,7 +217,7 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	stop := w.operate()
 	for _, name := range on {
 		eventually(t, "the new key alone on "+name, func() bool { return watches[name].accepts(next) })
-		watches[name].checkExchange(t, before, next)
+		watches[name].checkExchange(t, before, next, false)
 		eventually(t, "the annotations of "+name, func() bool {
 			n := w.node(name)
 			return n.Annotations[keys.HashAnnotation] == keys.HashPublicKey(lineOf(next))
@@ -257,10 +264,10 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	}))
 	w.annotate("instance-keys", "example.com/look", "again")
 	eventually(t, "the record to be written back", func() bool { return w.acceptedKey(ids["instance-keys"]) == lineOf(next) })
-	watches["instance-keys"].checkExchange(t, before, next)
+	watches["instance-keys"].checkExchange(t, before, next, false)
 	must(t, off.PowerOn())
 	eventually(t, "the new key alone on instance-off", func() bool { return watches["instance-off"].accepts(next) })
-	watches["instance-off"].checkExchange(t, before, next)
+	watches["instance-off"].checkExchange(t, before, next, false)
 	eventually(t, "all keys to be accepted", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
 
 	// A Secret that cannot be used.
@@ -285,6 +292,17 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	eventually(t, "the key to be accepted again", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
 	if got := w.desired(names); !maps.Equal(got, desired) {
 		t.Errorf("the same key published %v, before %v", got, desired)
+	}
+
+	w.configure("ssh: Always\n")
+	for _, name := range names {
+		watches[name].forgetEarlier()
+	}
+	last, text := newKeyText(t)
+	w.setSecret(text)
+	for _, name := range names {
+		eventually(t, "the last key alone on "+name, func() bool { return watches[name].accepts(last) })
+		watches[name].checkExchange(t, next, last, true)
 	}
 	stop()
 }

@@ -8,17 +8,18 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/controller/gather"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/faults"
 )
 
 // TestMachinesThatRefuseTheKeyAreReplacedIfAsked: hosts whose SSH servers accept no key of the file that the node agent writes. Without the setting
-// their Machines stay. With it, one of a MachineSet is deleted at a time, and only while all others have Nodes. An instance stays.
+// their Machines stay, and as long as no login is asked for, nothing is known of it. With it, one of a MachineSet is deleted at a time, and only while all others have Nodes. An instance stays.
 func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	w := newWorld(t)
 	set := w.machineSet("keys-set")
@@ -42,6 +43,13 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	}
 	_, text := newKeyText(t)
 	w.setSecret(text)
+	now, err := ssh.ParsePrivateKey(text)
+	must(t, err)
+	recorded := []record.ID{record.OfMachine(machines[0].UID), record.OfMachine(machines[1].UID), record.OfEntry("192.0.2.213")}
+	for _, id := range recorded {
+		eventually(t, "the key that the agent of "+string(id)+" reports", func() bool { return w.acceptedKey(id) == lineOf(now) })
+	}
+	w.configure("ssh: Always")
 	for _, name := range all {
 		w.awaitEvent("LoginNotConfirmed", name, "fix: ")
 	}
@@ -63,7 +71,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	if deleted() > 0 {
 		t.Fatal("a Machine is deleted that was not to be replaced")
 	}
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": "keys: Replace"}})
+	must(t, w.Update(t.Context(), settingsOf("keys: Replace")))
 	eventually(t, "why a Machine is not replaced", func() bool {
 		later(11 * time.Minute)
 		return len(w.events("MachineDeletionRestricted", names[0])) > 0

@@ -2,6 +2,7 @@
 package payloadtest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"math/rand/v2"
 	"os"
@@ -19,20 +20,31 @@ import (
 // folder of this module.
 func WriteFolder(t testing.TB, root string, others map[string][]byte) string {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	dir := t.TempDir()
-	must(os.CopyFS(dir, os.DirFS(filepath.Join(root, "golden", "payload"))))
-	data, err := os.ReadFile(filepath.Join(dir, store.ListFile))
-	must(err)
+	if err := Write(filepath.Join(root, "golden", "payload"), dir, "", others); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Write copies a folder of executables to another one, with others for those that are named, which are of a version
+// unless that is empty.
+func Write(from, to, version string, others map[string][]byte) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(to, store.ListFile))
+	if err != nil {
+		return err
+	}
 	list, err := store.Decode(data)
-	must(err)
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
-	must(err)
+	if err != nil {
+		return err
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(store.Window))
+	if err != nil {
+		return err
+	}
 	defer encoder.Close() //nolint:errcheck // it has no writer
 	for i, e := range list.Executables {
 		raw, other := others[e.Name]
@@ -40,17 +52,19 @@ func WriteFolder(t testing.TB, root string, others map[string][]byte) string {
 			continue
 		}
 		stored := encoder.EncodeAll(raw, nil)
-		e.Raw, e.Stored = blobOf(raw), blobOf(stored)
+		e.Raw, e.Stored, e.Version = blobOf(raw), blobOf(stored), cmp.Or(version, e.Version)
 		if e.Name == payload.Agent {
 			e.Path = payload.AgentPath(e.Raw.Digest)
 		}
 		list.Executables[i] = e
-		must(os.WriteFile(filepath.Join(dir, e.File()), stored, 0o600))
+		if err := os.WriteFile(filepath.Join(to, e.File()), stored, 0o600); err != nil {
+			return err
+		}
 	}
-	data, err = list.Encode()
-	must(err)
-	must(os.WriteFile(filepath.Join(dir, store.ListFile), data, 0o600))
-	return dir
+	if data, err = list.Encode(); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(to, store.ListFile), data, 0o600)
 }
 
 func blobOf(data []byte) store.Blob {

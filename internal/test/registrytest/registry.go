@@ -4,6 +4,7 @@ package registrytest
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -32,18 +33,36 @@ const repository = "team/wmco"
 // New returns a registry with the executables of a folder.
 func New(t testing.TB, folder string) *Server {
 	t.Helper()
-	s := &Server{content: map[string][]byte{}, sent: map[string]int{}}
-	s.Server = httptest.NewTLSServer(s)
+	s, err := Listen("127.0.0.1:0", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(s.Close)
+	return s
+}
+
+// Listen returns a registry at an address with the executables of a folder.
+func Listen(address, folder string) (*Server, error) {
+	s := &Server{content: map[string][]byte{}, sent: map[string]int{}}
 	d, err := eachObject(folder, func(kind string, data []byte, d descriptor) error {
 		s.content[kind+"/"+d.Digest.String()] = data
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	listener, err := net.Listen("tcp", address) //nolint:noctx // loopback only
+	if err != nil {
+		return nil, err
+	}
+	s.Server = httptest.NewUnstartedServer(s)
+	if err := s.Listener.Close(); err != nil {
+		return nil, err
+	}
+	s.Listener = listener
+	s.StartTLS()
 	s.Image = fmt.Sprintf("%s/%s@%s", s.HostPort(), repository, d)
-	return s
+	return s, nil
 }
 
 // HostPort is the registry's name.

@@ -6,8 +6,10 @@
 //	cluster apply FILE...  server-side apply, as kubectl apply --server-side does
 //	cluster nodes          the Nodes, one a line
 //	cluster events OBJECT  the events about an object, such as ConfigMap/windows-instances
-//	cluster payload FROM AGENT VERSION TO
-//	                       a copy of the payload FROM with the node agent AGENT, which runs on the simulated machines
+//	cluster payload FROM VERSION TO NAME=FILE...
+//	                       a copy of the payload FROM with other executables of that version, such as a node agent that runs on the simulated machines
+//	cluster registry ADDRESS FOLDER
+//	                       a registry with the operator's image that has this payload, until it is interrupted; prints its name
 //
 // `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane
 // and machines are below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver.
@@ -39,7 +41,7 @@ const (
 )
 
 // errUsage means that the command line is not one of those above.
-var errUsage = errors.New("usage: cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS... | plane FOLDER | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
+var errUsage = errors.New("usage: cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS... | plane FOLDER | apply FILE... | nodes | events OBJECT | payload FROM VERSION TO NAME=FILE... | registry ADDRESS FOLDER")
 
 func main() {
 	log.SetLogger(logr.Discard())
@@ -83,8 +85,10 @@ func run(ctx context.Context, args []string) error {
 		return printNodes(ctx, os.Stdout)
 	case command == "events" && len(rest) == 1:
 		return printEvents(ctx, os.Stdout, rest[0])
-	case command == "payload" && len(rest) == 4:
-		return writePayload(rest[0], rest[1], rest[2], rest[3])
+	case command == "payload" && len(rest) > 3:
+		return writePayload(rest[0], rest[1], rest[2], rest[3:])
+	case command == "registry" && len(rest) == 2:
+		return serveRegistry(ctx, rest[0], rest[1])
 	}
 	return errUsage
 }

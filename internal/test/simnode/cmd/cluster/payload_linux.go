@@ -1,64 +1,40 @@
 package main
 
 import (
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
-	"wmco/bundle"
-	"wmco/payload"
-	"wmco/payload/store"
+	"wmco/internal/test/payloadtest"
+	"wmco/internal/test/registrytest"
 )
 
-// writePayload copies a payload of stand-ins, such as golden/payload, with another node agent: one that runs on the
-// simulated machines.
-func writePayload(from, agent, version, to string) error {
-	data, err := os.ReadFile(filepath.Join(from, store.ListFile))
-	if err != nil {
-		return err
-	}
-	list, err := store.Decode(data)
-	if err != nil {
-		return err
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		return err
-	}
-	raw, err := os.ReadFile(agent)
-	if err != nil {
-		return err
-	}
-	stored, err := compressProgram(raw)
-	if err != nil {
-		return err
-	}
-	for i := range list.Executables {
-		if e := &list.Executables[i]; e.Name == payload.Agent {
-			e.Raw, e.Stored = blob(raw), blob(stored)
-			e.Path, e.Version = payload.AgentPath(e.Raw.Digest), version
+// writePayload copies a payload of stand-ins, such as golden/payload, with other executables, each as NAME=FILE.
+func writePayload(from, version, to string, others []string) error {
+	contents := map[string][]byte{}
+	for _, other := range others {
+		name, file, ok := strings.Cut(other, "=")
+		if !ok {
+			return errUsage
 		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		contents[name] = data
 	}
-	if data, err = list.Encode(); err != nil {
-		return fmt.Errorf("listing the payload: %w", err)
-	}
-	return errors.Join(os.WriteFile(filepath.Join(to, store.FileOf(payload.Agent)), stored, 0o600), os.WriteFile(
-		filepath.Join(to, store.ListFile), data, 0o600,
-	))
+	return payloadtest.Write(from, to, version, contents)
 }
 
-func compressProgram(data []byte) ([]byte, error) {
-	var out bytes.Buffer
-	enc, err := zstd.NewWriter(&out, zstd.WithWindowSize(store.Window))
+// serveRegistry prints the name of the image with a payload, and serves it until it is interrupted.
+func serveRegistry(ctx context.Context, address, folder string) error {
+	s, err := registrytest.Listen(address, folder)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = enc.Write(data)
-	err = errors.Join(err, enc.Close())
-	return out.Bytes(), err
+	defer s.Close()
+	fmt.Println(s.Image)
+	<-ctx.Done()
+	return nil
 }
-
-func blob(data []byte) store.Blob { return store.Blob{Digest: bundle.Of(data), Size: int64(len(data))} }

@@ -22,6 +22,7 @@ import (
 
 	"wmco/controller/gather"
 	"wmco/controller/keys"
+	"wmco/internal/test/registrytest"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/sshtest/sshd"
@@ -121,7 +122,7 @@ func (r *running) startMachines(ctx context.Context, key ssh.Signer) error {
 			o.Key = nil // a new one
 		}
 		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{
-			Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true,
+			Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true, Registry: registrytest.NewFetcher(),
 		})
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", m.name, err)
