@@ -99,6 +99,10 @@ func (c cleanup) removeAll(ctx context.Context, p plan.Plan, observed plan.Obser
 	if err := errors.Join(c.doSteps(ctx, p), c.checkAllKnown(p, observed)); err != nil {
 		return err
 	}
+	// Windows removes no name of a program that runs, and the agent has run until now.
+	if err := c.situation.records.SweepLeftovers(ctx); err != nil {
+		return err
+	}
 	if err := removeRecords(ctx, c.situation.host); err != nil || c.by == endsRemoval {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,6 +163,26 @@ func TestAnAgentThatDoesNotConfirmIsExchangedForTheOneBefore(t *testing.T) {
 			}
 			checkRestored(t, m)
 		})
+	}
+}
+
+// TestACleanupRemovesTheProgramOfAGuard, which has another name as long as the agent runs that it has restored: both are names of one file.
+func TestACleanupRemovesTheProgramOfAGuard(t *testing.T) {
+	t.Parallel()
+	m := handedOver(t)
+	if _, err := m.engine().GuardHandover(t.Context(), bundle.AgentService); err == nil {
+		t.Fatal("no error")
+	}
+	if err := m.ends(t, confirming(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for path := range m.Snapshot().Files {
+		if strings.HasPrefix(path, plan.StateFolder+`\`) {
+			t.Errorf("%s is left", path)
+		}
 	}
 }
 

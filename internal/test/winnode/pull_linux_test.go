@@ -25,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,7 @@ import (
 	simcluster "wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/sshtest"
 	"wmco/internal/test/testenv"
+	"wmco/internal/test/winetest"
 	"wmco/internal/test/winnode/stubpayload"
 	"wmco/payload"
 	"wmco/payload/store"
@@ -86,6 +88,7 @@ func TestTheAgentPulls(t *testing.T) {
 	m := newMachine(t)
 	m.AddAdapter(t, netip.MustParseAddr(pullAddress))
 	p := newPuller(t, m)
+	disk, registry := m.contents(t), m.registry(t, keyServices, keyVariables)
 	p.install(t)
 	for _, c := range []struct {
 		name string
@@ -102,6 +105,7 @@ func TestTheAgentPulls(t *testing.T) {
 		{"it exchanges itself", (*puller).exchanges},
 		{"a program that Windows cannot start is exchanged for the one before", (*puller).restores},
 		{"a program that hangs is exchanged for the one before", (*puller).endsHanging},
+		{"it removes everything, itself included, because its node ends", func(p *puller, t *testing.T) { p.endsNode(t, disk, registry) }},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.run(p, t) }) {
 			t.Fatalf("the log of the agent:\n%s", m.logs(t, "INFO"))
@@ -621,5 +625,52 @@ func (p *puller) reboots(t *testing.T) {
 	}
 	if _, err := os.Stat(p.Path(path)); err != nil {
 		t.Error(err)
+	}
+}
+
+// endsNode signs the removal of the node, as the operator does when it has drained it. A boot removes the program that has removed everything.
+func (p *puller) endsNode(t *testing.T, disk map[string]string, registry string) {
+	p.stop()
+	signs := signing.Keys{Live: p.Client, Client: p.Client, Namespace: gather.OperatorNamespace, Now: time.Now}
+	_, err := signs.ReadPublicKeys(t.Context())
+	if err == nil {
+		err = signs.BeginTerm(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := p.node(t)
+	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := signs.SignDesired(published.NodeID{Name: n.Name, UID: string(n.UID)}, d.ToRemove())
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, published.DesiredAnnotation, text)
+	if err := p.Patch(t.Context(), n, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the removal is reported", func() bool {
+		r, _ := p.report(t)
+		return r.Removal == published.RemovalProgress{Node: string(n.UID), Done: true}
+	})
+	eventually(t, "the service of the removal ends", func() bool {
+		r := p.Run(t, winetest.Command{Path: "sc", Args: []string{"query", bundle.RemovalService}})
+		return !strings.Contains(r.Stdout, "STATE")
+	})
+	p.Reboot(t)
+	p.keepRoots(t)
+	for _, pattern := range []string{bundle.RemovalProgram + "*", bundle.UploadFolder, kubeletClient} {
+		if left, err := filepath.Glob(p.Path(pattern)); err != nil || len(left) > 0 {
+			t.Errorf("left: %q, %v", left, err)
+		}
+	}
+	if diff := cmp.Diff(disk, p.contents(t)); diff != "" {
+		t.Errorf("files (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(registry, p.registry(t, keyServices, keyVariables)); diff != "" {
+		t.Errorf("registry (-before +after):\n%s", diff)
 	}
 }
