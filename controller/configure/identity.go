@@ -103,6 +103,9 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 		}
 	}
 	err = h.Login.BindRecord(ctx, t, func(r record.Record) (record.Record, error) {
+		if r.NodeUID != "" && r.NodeUID != node.UID {
+			r.Served = ""
+		}
 		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
 		r.Resolved = h.resolvedAddresses()
 		r = r.WithAcceptedKey(h.Login.UsedKey(r.ID()), h.Login.RecordKey) // of the connection over which the facts came

@@ -121,8 +121,10 @@ func TestAnEntryThatIsANameIsReachedAtItsAddress(t *testing.T) {
 		change  func(*cluster)
 		refused string
 		asked   []string
+		// served is what the record has afterwards, for the next certificate.
+		served string
 	}{
-		"it answers there": {asked: []string{name, name, address}},
+		"it answers there": {asked: []string{name, name, address}, served: address},
 		"nothing answers there": {
 			change: func(c *cluster) { delete(c.network.hosts, address) }, asked: []string{name, name, address}, refused: "was not reached at its address 192.0.2.8",
 		},
@@ -148,6 +150,9 @@ func TestAnEntryThatIsANameIsReachedAtItsAddress(t *testing.T) {
 			}
 			if got := a.approved(t); got != (tt.refused == "") {
 				t.Errorf("approved %t, events %q", got, events)
+			}
+			if r, _, err := a.Records.GetRecord(t.Context(), record.OfEntry(name)); err != nil || r.Served != tt.served {
+				t.Errorf("the record: %+v, %v", r, err)
 			}
 			if tt.refused == "not yet" {
 				if len(events) > 0 || result.RequeueAfter != retryAsk {

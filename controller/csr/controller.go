@@ -109,15 +109,12 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
-		// A node with a record is judged by its host's answer, whatever its Node has now.
-		if _, recorded := inputs.Records.RecordOfNode(v.Host.Name); !recorded {
-			by, ok, err := a.withResolvedNames(ctx, v.Host, known, inputs.Reserved)
-			if err != nil {
-				return reconcile.Result{}, err
-			}
-			if judged := certificates.DecideRequest(&csr, by); ok && judged.Decision == certificates.Approve {
-				return reconcile.Result{}, a.executeVerdict(ctx, &csr, judged)
-			}
+		by, err := a.withoutLogin(ctx, v.Host, known, inputs)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if judged := certificates.DecideRequest(&csr, by); judged.Decision == certificates.Approve {
+			return reconcile.Result{}, a.executeVerdict(ctx, &csr, judged)
 		}
 		if err := a.askHostOverSSH(ctx, &csr, inputs, v.Host, &known); err != nil {
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(),
@@ -127,6 +124,9 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
 			a.Log.Info("host has no pending CSR", "csr", csr.Name, "host", v.Host.ID())
 			return reconcile.Result{RequeueAfter: a.requeueAsk(csr)}, nil
+		}
+		if err := a.noteServed(ctx, v); err != nil {
+			return reconcile.Result{}, err
 		}
 	}
 	return reconcile.Result{RequeueAfter: a.requeueUnapproved(csr, v)}, a.executeVerdict(ctx, &csr, v)

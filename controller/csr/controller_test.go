@@ -39,6 +39,19 @@ func TestRequests(t *testing.T) {
 		c.inputs.Cluster.Platform, c.records = bundle.PlatformAzure, []record.Record{{Entry: "192.0.2.5", Node: "win-a"}}
 		c.objects = append([]client.Object{node("win-a", "windows", nil)}, policy...)
 	}
+	// renews is for a recorded host that is off, or whose SSH server is not reached.
+	renews := func(change func(*record.Record)) func(*testing.T, *cluster) {
+		return func(_ *testing.T, c *cluster) {
+			r := record.Record{Entry: "192.0.2.5", Node: "win-a", NodeUID: "uid-a", HostKey: "pinned", Address: "192.0.2.5"}
+			if change != nil {
+				change(&r)
+			}
+			n := node("win-a", "windows", nil)
+			n.UID = "uid-a"
+			c.records, c.network.hosts, c.objects = []record.Record{r}, nil, []client.Object{n}
+			c.resolver["api.example.com"] = []string{"192.0.2.12"}
+		}
+	}
 	policy, binding := admission.CloudNodeManager()
 	for name, tt := range map[string]struct {
 		request  ask
@@ -178,6 +191,15 @@ func TestRequests(t *testing.T) {
 				c.objects, c.resolver["192.0.2.5"] = []client.Object{node("win-a", "windows", waiting)}, []string{"win-a"}
 			},
 		},
+
+		"a recorded Node, for its name and its entry":        {request: serving("win-a", "win-a", "192.0.2.5"), approved: true, change: renews(nil)},
+		"and for an address that its last one was for":       {request: serving("win-a", "192.0.2.5", "192.0.2.10"), approved: true, change: renews(func(r *record.Record) { r.Served = "192.0.2.9 192.0.2.10" })},
+		"an address that its last one was not for":           {request: serving("win-a", "192.0.2.11"), again: retryAsk, asked: 1, change: renews(func(r *record.Record) { r.Served = "192.0.2.10" })},
+		"an address that is the API server's by now":         {request: serving("win-a", "192.0.2.12"), again: retryAsk, asked: 1, change: renews(func(r *record.Record) { r.Served = "192.0.2.12" })},
+		"another Node of the name":                           {request: serving("win-a", "192.0.2.5"), again: retryAsk, asked: 1, change: renews(func(r *record.Record) { r.NodeUID = "uid-old" })},
+		"no key is pinned":                                   {request: serving("win-a", "192.0.2.5"), again: retryAsk, asked: 1, change: renews(func(r *record.Record) { r.HostKey = "" })},
+		"its Node is being adopted":                          {request: serving("win-a", "192.0.2.5"), again: retryAsk, asked: 1, change: renews(func(r *record.Record) { r.Adopting = true })},
+		"a first certificate, although the Node is recorded": {request: first("win-a"), event: "a Node of this name exists", again: configure.AgainLater, change: renews(nil)},
 
 		"cloud-node-manager, which the policy binds": {
 			request: cloud("win-a"), approved: true, change: func(_ *testing.T, c *cluster) { azure(c, policy, binding) },

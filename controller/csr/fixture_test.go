@@ -20,6 +20,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -221,11 +222,8 @@ type approver struct {
 // approver returns one whose cluster has the request.
 func (c *cluster) approver(t testing.TB, r ask) *approver {
 	t.Helper()
-	live := fake.NewClientBuilder().WithObjects(append(c.objects, r.object(t))...).WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).Build()
+	live := fake.NewClientBuilder().WithObjects(append(c.objects, r.object(t))...).WithObjects(c.configMaps(t)...).WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).Build()
 	records := &hosts.Records{Live: live, Client: live, Cache: live, Namespace: namespace}
-	for _, r := range c.records {
-		must(t, records.UpdateRecord(t.Context(), r.ID(), func(record.Record) (record.Record, error) { return r, nil }))
-	}
 	c.inputs.Records = record.NewSet(c.records...)
 	program, err := remote.FileProgram("controller.go") // it is never sent
 	must(t, err)
@@ -237,6 +235,26 @@ func (c *cluster) approver(t testing.TB, r ask) *approver {
 		Live: live, Client: live, Namespace: namespace, Events: a.recorder, Log: logr.Discard(), Elapsed: func() time.Duration { return a.now },
 	}
 	return a
+}
+
+// configMaps are those of the records.
+func (c *cluster) configMaps(t testing.TB) []client.Object {
+	t.Helper()
+	all := map[string]*corev1.ConfigMap{}
+	for _, r := range c.records {
+		name := record.ConfigMapName(r.ID())
+		if all[name] == nil {
+			all[name] = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{hosts.RecordsLabel: "true"}}, Data: map[string]string{}}
+		}
+		text, err := r.Encode()
+		must(t, err)
+		all[name].Data[string(r.ID())] = text
+	}
+	var list []client.Object
+	for _, cm := range all {
+		list = append(list, cm)
+	}
+	return list
 }
 
 // reconcile judges the request once, and returns the events.

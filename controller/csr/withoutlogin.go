@@ -12,31 +12,56 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/csr/certificates"
-	"wmco/controller/gather"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode/record"
 )
 
-// withResolvedNames returns the known facts, with the resolver's answers for a host whose Node waits for adoption in
-// place of facts: such a host is not reached. It reports whether the resolver gives the entry the name of the Node,
-// without which nothing connects the two but what the Node reports.
-func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known,
-	reserved gather.Reserved) (certificates.Known, bool, error) {
+// withoutLogin returns the known facts, with what is known of a host that is not asked: of a recorded one its record, of
+// one whose Node waits for adoption the resolver's answers. Where that is not enough, the host is asked.
+func (a *Approver) withoutLogin(ctx context.Context, h certificates.Host, k certificates.Known,
+	inputs *desired.Hosts) (certificates.Known, error) {
 	var node corev1.Node
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
-		return k, false, client.IgnoreNotFound(err)
+		return k, client.IgnoreNotFound(err)
 	}
-	if !published.WaitsForAdoption(node.Annotations) {
-		return k, false, nil
+	ok := false
+	if _, recorded := inputs.Records.RecordOfNode(h.Name); recorded {
+		r, _, err := a.Records.GetRecord(ctx, record.OfEntry(h.Address))
+		if err != nil {
+			return k, err
+		}
+		ok = r.IsNode(node.Name, node.UID) && r.HostKey != "" && !r.Adopting
+		h.Reached = strings.Fields(r.Served)
+	} else if published.WaitsForAdoption(node.Annotations) {
+		// The resolver gives the entry the name of the Node: otherwise nothing but the Node's report connects the two.
+		h.Lookups = a.resolveAddress(ctx, h.Address)
+		ok = slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOfNode(name, h.Name) })
+		h.Reached = h.Lookups
 	}
-	h.Lookups = a.resolveAddress(ctx, h.Address)
-	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOfNode(name, h.Name) }) {
-		return k, false, nil
+	if !ok {
+		return k, nil
 	}
-	// Its addresses are those of the resolver: so are those of the API server and of routes.
-	k.Reserved = append(slices.Clip(k.Reserved), a.resolveReserved(ctx, reserved)...)
-	h.Facts, h.Reached = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}, h.Lookups
+	if len(h.Reached) > 0 { // it may be an address that the API server and routes have got since
+		k.Reserved = append(slices.Clip(k.Reserved), a.resolveReserved(ctx, inputs.Reserved)...)
+	}
+	h.Facts = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}
 	k.Hosts = slices.Clone(k.Hosts)
 	k.Hosts[slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })] = h
-	return k, true, nil
+	return k, nil
+}
+
+// noteServed records the addresses at which a host was reached that gets a serving certificate, so that its renewal
+// needs no login.
+func (a *Approver) noteServed(ctx context.Context, v certificates.Verdict) error {
+	if v.Decision != certificates.Approve || len(v.Host.Reached) == 0 {
+		return nil
+	}
+	return a.Records.UpdateRecord(ctx, record.OfEntry(v.Host.Address), func(r record.Record) (record.Record, error) {
+		if r.Node == v.Host.Name {
+			r.Served = strings.Join(v.Host.Reached, " ")
+		}
+		return r, nil
+	})
 }
 
 // isNameOfNode reports whether a DNS name is that of a Node, which may have its first label alone.

@@ -274,6 +274,7 @@ func TestAHostThatIsAnotherNodeIsNotChanged(t *testing.T) {
 	w.instances("192.0.2.93", "192.0.2.94")
 	w.operate()
 	w.allJoin([]string{"instance-a", "instance-b"})
+	w.endAgent("instance-a") // it would remove its own node
 	must(t, a.Edit(t.Context(), func(s *simulation.State) { s.HostName = "renamed" }))
 	starts := a.Starts()
 	w.removeEntry("192.0.2.93")

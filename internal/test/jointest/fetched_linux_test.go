@@ -100,6 +100,7 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 		}
 		eventually(t, "the end of the permission of "+name, func() bool { return w.node(name).Annotations[published.FetchAnnotation] == "" })
 	}
+	w.renewsServing(machines["instance-y"])
 	if n := registry.CountLayers(); n != 4 {
 		t.Errorf("%d layers were sent; two executables of two nodes are other ones", n)
 	}
@@ -117,6 +118,20 @@ func TestANewOperatorsExecutablesAreFetched(t *testing.T) {
 			t.Errorf("%s has the newer executable", name)
 		}
 	}
+}
+
+// renewsServing has the kubelet of a host ask for another serving certificate, which needs no login.
+func (w *world) renewsServing(m *joinedMachine) {
+	w.t.Helper()
+	const current = `C:\var\lib\kubelet\pki\kubelet-server-current.pem`
+	m.PowerOff()
+	before := m.Text(current)
+	must(w.t, m.Remove(w.t.Context(), current))
+	must(w.t, m.PowerOn())
+	eventually(w.t, "another serving certificate of "+m.Name(), func() bool {
+		now := m.Text(current)
+		return now != "" && now != before
+	})
 }
 
 // trustRegistry has the cluster trust a registry, as additionalTrustedCA of Image/cluster does through the Machine Config Operator.
