@@ -239,7 +239,8 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 
 .PHONY: ci
 ci: fmt-check lint generate-check cross test test-with-programs test-modules test-tracers ## the checks that every change must pass
-	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s $$targets
+	@# The demonstration waits for most of its time, beside the tests under Wine.
+	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s -j2 $$targets
 	@hack/skipped
 	@echo "make: figures that are other ones than in .ci/figures:"; go run ./internal/verify/figures -changes
 	@echo "make: ci passed; what changed is tested besides by:" $$(hack/by-path long) >&2

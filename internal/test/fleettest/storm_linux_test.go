@@ -463,7 +463,7 @@ func (s *storm) checkBadSetting(t *testing.T) {
 		}
 		return len(notes) > 0
 	})
-	for _, text := range []string{"the canary", "rolled back", `file C:\k\kubelet.conf`, "ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "fix: "} {
+	for _, text := range []string{"stopped: canary ", "rolled back", `file C:\k\kubelet.conf`, "ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "fix: "} {
 		if !strings.Contains(note, text) {
 			t.Errorf("the event %q lacks %q", note, text)
 		}
