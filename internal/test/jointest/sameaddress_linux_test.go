@@ -125,7 +125,7 @@ func TestTwoMachinesWithOneAddress(t *testing.T) {
 	other := w.machineObject("machine-b", "192.0.2.104")
 	w.operate()
 	for _, name := range []string{"machine-a", "machine-b"} {
-		w.awaitEvent("MachineSetupFailure", name, "SameHost", "Machine machine-a", "Machine machine-b", "192.0.2.104", "fix: look in the cloud")
+		w.awaitEvent("MachineSetupFailure", name, "SameHost", "Machine machine-a", "Machine machine-b", "192.0.2.104", "fix: check in the cloud")
 	}
 	eventually(t, "both in the condition", func() bool {
 		c := w.condition(configure.HostsJoined)
@@ -138,7 +138,7 @@ func TestTwoMachinesWithOneAddress(t *testing.T) {
 	w.allJoin([]string{"machine-a"})
 	check := w.untouched("machine-a", w.machineID("machine-a"))
 	w.machineObject("machine-c", "192.0.2.104")
-	w.awaitEvent("MachineSetupFailure", "machine-c", "SameHost", "Machine machine-c", "Machine machine-a", "node machine-a", "fix: look in the cloud")
+	w.awaitEvent("MachineSetupFailure", "machine-c", "SameHost", "Machine machine-c", "Machine machine-a", "node machine-a", "fix: check in the cloud")
 	check()
 }
 

@@ -194,7 +194,7 @@ var controllerRules = []rule{
 		pkg: "controller/csr",
 		imports: []string{
 			"bundle", "bundle/published", "controller/base", "controller/configure", "controller/csr/certificates",
-			"controller/gather", "controller/hosts", "controller/inputs/desired", "deploy/admission", "render",
+			"controller/gather", "controller/hosts", "controller/inputs/desired", "controller/windowsnode/record", "deploy/admission", "render",
 		},
 		never: append(
 			[]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("csr")...,
