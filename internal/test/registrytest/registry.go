@@ -3,6 +3,7 @@
 package registrytest
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,15 +18,57 @@ import (
 	"wmco/payload/fetch"
 )
 
-// Server is a registry in this process with one image.
-type Server struct {
-	*httptest.Server
-	// Image is the name of the image by digest.
-	Image string
-
+// Images are images of the operator. It answers as a registry does in which each repository has all of them.
+type Images struct {
 	content map[string][]byte
 	mu      sync.Mutex
 	sent    map[string]int
+}
+
+// Add adds an image with the executables of a folder, and returns its digest.
+func (i *Images) Add(folder string) (string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.content == nil {
+		i.content, i.sent = map[string][]byte{}, map[string]int{}
+	}
+	d, err := eachObject(folder, func(kind string, data []byte, d descriptor) error {
+		i.content[kind+"/"+d.Digest.String()] = data
+		return nil
+	})
+	return d.String(), err
+}
+
+// CountLayers returns how many layers were sent.
+func (i *Images) CountLayers() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.sent["blobs"]
+}
+
+// ServeHTTP implements http.Handler.
+func (i *Images) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	folder, name := path.Split(r.URL.Path)
+	kind := path.Base(folder)
+	i.mu.Lock()
+	data, ok := i.content[kind+"/"+name]
+	if ok {
+		i.sent[kind]++
+	}
+	i.mu.Unlock()
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// Server is a registry in this process with one image.
+type Server struct {
+	*httptest.Server
+	Images
+	// Image is the name of the image by digest.
+	Image string
 }
 
 const repository = "team/wmco"
@@ -43,11 +86,8 @@ func New(t testing.TB, folder string) *Server {
 
 // Listen returns a registry at an address with the executables of a folder.
 func Listen(address, folder string) (*Server, error) {
-	s := &Server{content: map[string][]byte{}, sent: map[string]int{}}
-	d, err := eachObject(folder, func(kind string, data []byte, d descriptor) error {
-		s.content[kind+"/"+d.Digest.String()] = data
-		return nil
-	})
+	s := &Server{}
+	d, err := s.Add(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +95,7 @@ func Listen(address, folder string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Server = httptest.NewUnstartedServer(s)
+	s.Server = httptest.NewUnstartedServer(&s.Images)
 	if err := s.Listener.Close(); err != nil {
 		return nil, err
 	}
@@ -67,29 +107,6 @@ func Listen(address, folder string) (*Server, error) {
 
 // HostPort is the registry's name.
 func (s *Server) HostPort() string { return strings.TrimPrefix(s.URL, "https://") }
-
-// CountLayers returns how many layers were sent.
-func (s *Server) CountLayers() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sent["blobs"]
-}
-
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/v2/"+repository+"/")
-	s.mu.Lock()
-	data, ok := s.content[name]
-	if ok {
-		s.sent[path.Dir(name)]++
-	}
-	s.mu.Unlock()
-	if !ok {
-		w.WriteHeader(http.StatusNotFound)
-		return
-	}
-	_, _ = w.Write(data)
-}
 
 // NewFetcher returns what a node agent fetches with. It accepts any certificate, as of a registry in insecureRegistries.
 func NewFetcher() *fetch.Single { return NewFetcherWith(registry.Options{}) }

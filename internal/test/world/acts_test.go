@@ -2,6 +2,8 @@ package world
 
 import (
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -42,7 +44,7 @@ func always(do func(*testing.T)) func(*testing.T) bool {
 }
 
 func (w *world) acts() []act {
-	return []act{
+	all := []act{
 		{"mirror set", 5, false, always(w.changeMirrors)},
 		{"pull secret", 2, false, always(w.changePullSecret)},
 		{"proxy", 3, false, always(w.changeProxy)},
@@ -59,6 +61,7 @@ func (w *world) acts() []act {
 		{"drift", 3, false, w.toEach(3, isOn, w.drift)},
 		{"nodes added", 2, false, always(func(t *testing.T) { w.addNodes(t, 1+w.random.IntN(1+w.options.nodes/20)) })},
 		{"nodes removed", 2, false, w.removeNodes},
+		{"entry removed", 2, false, w.toEach(1, func(m *machine) bool { return m.entry != "" && w.isOrdinary(m) }, w.removeEntry)},
 		{"budget that allows no eviction", 2, true, always(w.denyEvictions)},
 		{"pause and resume", 1, false, always(w.pauseNodes)},
 		{"all paused and resumed", 1, false, always(w.pauseAll)},
@@ -77,6 +80,9 @@ func (w *world) acts() []act {
 		{"another operator waits, and leads", 1, true, always(w.changeLeader)},
 		{"the Lease is taken", 1, true, always(w.takeLease)},
 		{"two operators lead", 1, true, always(w.leadTwice)},
+		{"another release of the operator", 3, false, always(w.exchangeOperator)},
+		{"registries fail", 2, true, always(w.failRegistries)},
+		{"sources of executables", 1, false, always(w.changeSources)},
 		{"API server away", 1, true, always(w.stopAPIServer)},
 		{"etcd restored", 1, true, always(w.restoreEtcd)},
 		{actBadDay, 3, true, nil},
@@ -85,6 +91,13 @@ func (w *world) acts() []act {
 		{actDays, 0, true, always(w.days)},
 		{actRest, 0, false, always(func(t *testing.T) { w.calm(t); w.rest(t) })},
 	}
+	only := regexp.MustCompile(os.Getenv("WMCO_WORLD_ACTS"))
+	for i, a := range all {
+		if !only.MatchString(a.name) {
+			all[i].weight = 0
+		}
+	}
+	return all
 }
 
 // toEach does something to some machines for which this holds, most at most.
@@ -163,5 +176,6 @@ func (w *world) play(t *testing.T, s step) {
 		}
 		counts[a.name]++
 	}
+	w.checkExecutables()
 	pause(w.ctx, s.after)
 }

@@ -29,8 +29,10 @@ const firstSecret = "world-password-0"
 
 // settings are those of the operator that the storm changes.
 type settings struct {
-	maxUnavailable, maxParallel, canaries, maxPods, failureLimit int
-	settle                                                       time.Duration
+	maxUnavailable, maxParallel, canaries, maxPods, failureLimit, fetchNodes int
+	settle                                                                   time.Duration
+	// from is where executables come from.
+	from string
 	// exact has registries go through the gateway of each node.
 	paused, exact bool
 	// opens is when a maintenance window opens, for windowLasts; zero is none.
@@ -47,8 +49,8 @@ func (x settings) String() string {
 	if x.exact {
 		mode = "Exact"
 	}
-	return fmt.Sprintf("{windowsReboots: Coordinate, mirrors: {mode: %s}, rollout: {settle: %s, paused: %t, canaries: %d, maxUnavailable: %d, maxParallel: %d, failureLimit: %d, windows: %s}, kubelet: {maxPods: %d}}",
-		mode, x.settle, x.paused, x.canaries, x.maxUnavailable, x.maxParallel, x.failureLimit, windows, x.maxPods)
+	return fmt.Sprintf("{windowsReboots: Coordinate, mirrors: {mode: %s}, executables: {from: %s}, rollout: {fetchNodes: %d, settle: %s, paused: %t, canaries: %d, maxUnavailable: %d, maxParallel: %d, failureLimit: %d, windows: %s}, kubelet: {maxPods: %d}}",
+		mode, x.from, x.fetchNodes, x.settle, x.paused, x.canaries, x.maxUnavailable, x.maxParallel, x.failureLimit, windows, x.maxPods)
 }
 
 // rules are what these settings have an observer check.
@@ -317,7 +319,7 @@ func (w *world) removeNodes(t *testing.T) bool {
 	if len(w.machines) <= w.options.nodes/2 {
 		return false
 	}
-	return w.toEach(1+w.options.nodes/20, func(m *machine) bool { return m.name != w.cordoned }, w.remove)(t)
+	return w.toEach(1+w.options.nodes/20, func(m *machine) bool { return m.entry == "" && m.name != w.cordoned }, w.remove)(t)
 }
 
 func (w *world) pauseNodes(t *testing.T) {

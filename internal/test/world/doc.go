@@ -12,7 +12,7 @@
 // All of it runs in a bubble of testing/synctest, where time passes when everything waits. A seed repeats the acts, their
 // order and their times. The order of goroutines that run in the same moment is Go's, so a run may differ in it.
 // WMCO_WORLD_SEED and WMCO_WORLD_SEEDS say which seeds are played, WMCO_WORLD_NODES how many nodes there are at first and
-// WMCO_WORLD_ROUNDS how many storms. A failure prints its story: each act with its time. WMCO_WORLD_SHRINK has acts and nodes left out as long as
+// WMCO_WORLD_ROUNDS how many storms. WMCO_WORLD_ACTS is a regular expression for the acts that are dealt. A failure prints its story: each act with its time. WMCO_WORLD_SHRINK has acts and nodes left out as long as
 // the same rule is broken, and prints the story of what is left. WMCO_WORLD_TELL prints the acts as they happen, and the
 // end of the operator's log after a failure.
 //

@@ -2,49 +2,80 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/controller/gather"
 	"wmco/internal/hostsim"
+	"wmco/internal/test/payloadtest"
 	"wmco/payload"
 	"wmco/payload/store"
 )
 
-// payloadFolder has the executables that operators are given.
-var payloadFolder = filepath.Join(root, "golden", "payload")
-
-// executables are those of payloadFolder. Every new host has them.
-var executables payloads
-
-type payloads struct {
-	set      payload.Set
-	contents *archive.Contents
+// release is a version of the operator with the executables that it brings. Its Pod has its image.
+type release struct {
+	version, pod, image string
+	set                 payload.Set
+	contents            *archive.Contents
 	// files are what nodes of the example cluster have, by their paths.
 	files map[string][]byte
 }
 
-// readPayload reads all of the folder.
-func readPayload() (payloads, error) {
-	s, err := store.Open(payloadFolder)
-	if err != nil {
-		return payloads{}, err
+// present is the release that works, or worked last.
+func (w *world) present() release { return w.releases[w.released] }
+
+// addReleases adds the two releases between which operators are exchanged, with their Pods. The first one is that of the example's nodes. Both are the
+// program of this module: what another program would publish is not here.
+func (w *world) addReleases(t testing.TB) {
+	t.Helper()
+	others := map[string][]byte{}
+	for _, name := range []string{payload.For(payload.Kubelet, payload.TestedKubernetes).Name, payload.Containerd, payload.HybridOverlay, payload.CSIProxy, payload.Agent} {
+		others[name] = []byte("of the next release: " + name)
 	}
-	p := payloads{set: s.Set(), contents: archive.NewContents(s.Source()), files: map[string][]byte{}}
-	for _, b := range p.set.For(payload.TestedKubernetes).Built {
-		if !payload.Find(b.Name).Serves(bundle.PlatformNone) {
+	for i, folder := range []string{filepath.Join(root, "golden", "payload"), payloadtest.WriteFolder(t, root, others)} {
+		r, err := readRelease(folder)
+		must(t, err)
+		r.version, r.pod = []string{"11.0.0-9f27c41", "11.1.0-0c5d2aa"}[i], fmt.Sprintf("operator-%d", i)
+		digest, err := w.registries.images.Add(folder)
+		must(t, err)
+		r.image = "registry-0.example.com/windows/operator@" + digest
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: r.pod}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}}}
+		must(t, w.Create(w.ctx, p))
+		before := client.MergeFrom(p.DeepCopy())
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "operator", ImageID: r.image}}
+		must(t, w.Status().Patch(w.ctx, p, before))
+		w.releases = append(w.releases, r)
+	}
+}
+
+// readRelease reads all of a folder with executables.
+func readRelease(folder string) (release, error) {
+	s, err := store.Open(folder)
+	if err != nil {
+		return release{}, err
+	}
+	r := release{set: s.Set(), contents: archive.NewContents(s.Source()), files: map[string][]byte{}}
+	for _, b := range r.set.For(payload.TestedKubernetes).Built {
+		if !payload.Find(b.Name).Serves(bundle.PlatformNone) || b.Name == payload.Verifier {
 			continue
 		}
 		path := payload.Find(b.Name).Path
 		if b.Name == payload.Agent {
 			path = payload.AgentPath(b.Digest)
 		}
-		if p.files[path], err = readRaw(s, b.Name); err != nil {
-			return payloads{}, err
+		if r.files[path], err = readRaw(s, b.Name); err != nil {
+			return release{}, err
 		}
 	}
-	return p, nil
+	return r, nil
 }
 
 func readRaw(s *store.Store, name string) ([]byte, error) {
@@ -56,12 +87,47 @@ func readRaw(s *store.Store, name string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// put writes them to a host, as if they had been copied there.
-func (p payloads) put(ctx context.Context, h *hostsim.Memory) error {
-	for path, data := range p.files {
+// digest is that of all executables which nodes of the example cluster get.
+func (r release) digest() bundle.Digest { return r.set.For(payload.TestedKubernetes).Digest() }
+
+// put writes its executables to a host, in the place of those that a light node has at first.
+func (r release) put(ctx context.Context, h *hostsim.Memory) error {
+	for _, x := range payload.ProgramsFor(payload.TestedKubernetes) {
+		h.Discard(x.Path)
+	}
+	for path, data := range r.files {
 		if err := h.WriteFile(ctx, path, bundle.AccessUsers, data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkExecutables checks that hosts have executables alone that an operator has signed for their nodes.
+func (w *world) checkExecutables() {
+	nodes := w.observer.Snapshot()
+	for _, m := range w.named(func(*machine) bool { return true }) {
+		n, ok := nodes[m.name]
+		if !ok {
+			continue
+		}
+		w.trail.mu.Lock()
+		signed := w.trail.node(n.UID).payloads
+		may := map[string]map[bundle.Digest]bool{}
+		for _, r := range w.releases {
+			for path, data := range r.files {
+				if may[path] == nil {
+					may[path] = map[bundle.Digest]bool{}
+				}
+				may[path][bundle.Of(data)] = may[path][bundle.Of(data)] || signed[r.digest()] || m.joinedBy == r.version
+			}
+		}
+		w.trail.mu.Unlock()
+		files := m.Host.Snapshot().Files
+		for path, digests := range may {
+			if f, there := files[path]; there && !digests[f.Digest] {
+				w.observer.Violate(ruleExecutables, "%s has %s with %s", m.name, path, f.Digest.Short())
+			}
+		}
+	}
 }

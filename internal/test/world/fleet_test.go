@@ -21,6 +21,7 @@ import (
 
 	"wmco/applier/agent"
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/light"
@@ -31,12 +32,17 @@ const machineNamespace = "openshift-machine-api"
 // machine is a light node with its Machine.
 type machine struct {
 	*light.Node
-	name string
+	// joinedBy is the version of the operator that it has joined with.
+	name, joinedBy string
+	instance
 	// stop ends the node agent; nil while the host is off.
 	stop func()
 	// on ends when the agent does. Ill reports whether something of the host does not work.
 	on  atomic.Pointer[context.Context]
 	ill bool
+	// cut ends everything on the host at once, which happens after so many changes; none or less is never.
+	cut      context.CancelFunc
+	cutAfter atomic.Int64
 	// stuck reports whether the host does not come back from a boot, booting whether it boots.
 	stuck, booting atomic.Bool
 }
@@ -47,6 +53,7 @@ func (w *world) addNodes(t testing.TB, count int) {
 	for range count {
 		w.addNode(t)
 	}
+	w.writeEntries(t)
 	w.try(t, "records of hosts", func() error { return cluster.RecordNodes(w.ctx, w.admin) })
 }
 
@@ -54,31 +61,39 @@ func (w *world) addNode(t testing.TB) {
 	t.Helper()
 	n, facts := w.example.Node(w.made)
 	w.made++
-	name := n.Name
-	w.try(t, "making a node", func() error { return cluster.AddJoined(w.ctx, w, n.DeepCopy()) })
+	name, is := n.Name, w.present()
+	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
+		n.Annotations[key] = is.version
+	}
+	x := &machine{name: name, joinedBy: is.version}
+	if w.made%2 == 0 { // an instance
+		x.entry = n.Status.Addresses[0].Address
+		n.Labels[published.InstanceLabel], n.Annotations[published.InstanceAnnotation] = "true", x.entry
+		w.try(t, "making an instance", func() error { return client.IgnoreAlreadyExists(w.Create(w.ctx, n.DeepCopy())) })
+	} else {
+		w.try(t, "making a node", func() error { return cluster.AddJoined(w.ctx, w, n.DeepCopy()) })
+	}
 	kubelet := w.server.Transport(&user.DefaultInfo{Name: "system:node:" + name, Groups: []string{user.NodesGroup, user.AllAuthenticated}})
 	own, err := identityOf(name)
 	must(t, err)
 	l, err := light.New(w.ctx, light.Options{
-		Facts: facts, Server: own, Boot: func(ctx context.Context) error { return w.boot(ctx, name) },
-		Agent: agent.Options{Interval: time.Hour, Full: 12 * time.Hour, Housekeep: 12 * time.Hour},
+		Facts: facts, Server: own, Boot: func(ctx context.Context) error { return w.boot(ctx, name) }, Registries: &w.registries,
+		// No report is later than that of a silent agent (published.SilentAfter).
+		Agent: agent.Options{Interval: time.Hour, Full: 12 * time.Hour, Housekeep: 20 * time.Minute},
 		Wrap: func(c *rest.Config) {
 			c.Host, c.TLSClientConfig, c.Proxy, c.Transport = "http://world", rest.TLSClientConfig{}, nil, kubelet
 		},
 	})
 	must(t, err)
-	must(t, executables.put(w.ctx, l.Host))
-	x := &machine{Node: l, name: name}
+	l.Host.Place(ofWindows, bundle.AccessUsers, "")
+	must(t, is.put(w.ctx, l.Host))
+	x.Node = l
 	must(t, l.Host.Edit(w.ctx, func(s *simulation.State) { s.Script = hostScript(w.made) }))
+	pace := time.Duration(0)
 	if w.options.slowest > 0 {
-		pace := time.Duration(1 + w.random.Int64N(int64(w.options.slowest)))
-		l.Host.Faults.After = func(o simulation.Operation) error {
-			if on := x.on.Load(); on != nil && o.Verb == simulation.VerbStart {
-				pause(*on, pace)
-			}
-			return nil
-		}
+		pace = time.Duration(1 + w.random.Int64N(int64(w.options.slowest)))
 	}
+	w.watchHost(x, pace)
 	w.mu.Lock()
 	w.machines[name] = x
 	w.mu.Unlock()
@@ -115,6 +130,7 @@ func (w *world) start(t testing.TB, m *machine) {
 			t.Errorf("the agent of %s: %v", m.name, err)
 		}
 	}()
+	m.cut = cancel
 	m.stop = func() { cancel(); <-ended }
 }
 
@@ -204,7 +220,10 @@ func (w *world) named(is func(*machine) bool) []*machine {
 	return list
 }
 
-func isOn(m *machine) bool { return m.stop != nil }
+func runs(m *machine) bool { return m.stop != nil }
+
+// isOn is for machines that are on, and are not about to leave.
+func isOn(m *machine) bool { return runs(m) && !m.ends }
 
 // isWell is for machines that follow.
 func isWell(m *machine) bool { return isOn(m) && !m.ill }

@@ -31,13 +31,15 @@ import (
 
 // The rules of the world, beside those of its observer.
 const (
-	ruleKept       = observer.RuleProtected
-	ruleRest       = "nodes do not come to rest"
-	ruleRender     = "a node has something else than what is rendered"
-	ruleSecrets    = "Secrets of layers are left"
-	ruleEnds       = "the operator ends by itself"
-	ruleGoroutines = "the operator gets more and more goroutines"
-	ruleMemory     = "the operator gets more and more memory"
+	ruleKept    = observer.RuleProtected
+	ruleRest    = "nodes do not come to rest"
+	ruleRender  = "a node has something else than what is rendered"
+	ruleSecrets = "Secrets of layers are left"
+	// ruleExecutables is about what hosts have at any time.
+	ruleExecutables = "a host has executables that were not signed for its node"
+	ruleEnds        = "the operator ends by itself"
+	ruleGoroutines  = "the operator gets more and more goroutines"
+	ruleMemory      = "the operator gets more and more memory"
 )
 
 const (
@@ -81,7 +83,7 @@ func (w *world) settle(t testing.TB, is func(*machine) bool) bool {
 		}
 		w.revive()
 		synctest.Wait() // until the observer has seen what was written last
-		rule, why = ruleRest, w.unrest(is)
+		rule, why = ruleRest, w.unrest(t, is)
 		if why == "" {
 			rule, why = ruleRender, w.unlike(t, is)
 		}
@@ -115,21 +117,47 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // unrest returns why the nodes are not at rest; empty if they are.
-func (w *world) unrest(is func(*machine) bool) string {
+func (w *world) unrest(t testing.TB, is func(*machine) bool) string {
+	left := w.endOf(t)
 	nodes := w.observer.Snapshot()
 	var busy []string
 	for _, m := range w.named(is) {
 		n, ok := nodes[m.name]
 		if !ok || !observer.IsAtRest(n) {
 			busy = append(busy, observer.DescribeNode(n))
+		} else if why := w.notUpgraded(n); why != "" {
+			busy = append(busy, why)
 		}
 	}
 	switch {
-	case len(nodes) != len(w.machines):
-		return fmt.Sprintf("%d Nodes of %d", len(nodes), len(w.machines))
+	case left != "":
+		return left
+	case len(nodes) != w.countNodes(nodes):
+		return fmt.Sprintf("%d Nodes of %d", len(nodes), w.countNodes(nodes))
 	case len(busy) > 0:
 		const some = 5
 		return fmt.Sprintf("%d nodes are not at rest: %s", len(busy), strings.Join(busy[:min(some, len(busy))], "; "))
+	}
+	return ""
+}
+
+// countNodes returns how many Nodes there have to be: all but those that have left already.
+func (w *world) countNodes(nodes map[string]corev1.Node) int {
+	return len(w.named(func(m *machine) bool {
+		_, is := nodes[m.name]
+		return is || !m.ends
+	}))
+}
+
+// notUpgraded returns why a node is not yet one of the operator's release.
+func (w *world) notUpgraded(n corev1.Node) string {
+	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
+	is, version, permitted := w.present(), n.Annotations[published.VersionAnnotation], n.Annotations[published.FetchAnnotation]
+	switch {
+	case version != is.version || n.Annotations[published.DesiredVersionAnnotation] != is.version:
+		return fmt.Sprintf("%s has version %s, wanted %s, of operator %s; fetches %+v", n.Name, version, n.Annotations[published.DesiredVersionAnnotation], is.version, r.Fetch)
+	case permitted != "" || n.Labels[published.UpgradingLabel] != "":
+		return fmt.Sprintf("%s may fetch %.20s, is upgraded: %q", n.Name, permitted, n.Labels[published.UpgradingLabel])
 	}
 	return ""
 }
@@ -142,12 +170,14 @@ func (w *world) render(ctx context.Context) (map[string]desired.Rendered, error)
 	}
 	signs := &signing.Keys{Live: w, Client: w, Namespace: gather.OperatorNamespace, Now: time.Now}
 	records := &hosts.Records{Live: w, Client: w, Cache: w, Namespace: gather.OperatorNamespace}
+	login := &hosts.Login{Live: w, Client: w, Namespace: gather.OperatorNamespace, Records: records, RecordKey: key.Data["key"]}
 	reader := &inputs.Reader{
 		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: w, Namespace: gather.OperatorNamespace, Resolver: noNames{}, Now: time.Now,
 		Records:  records.CurrentRecords,
-		LoginKey: func(context.Context) (string, error) { return "", nil },
+		LoginKey: login.ReadPublicKey,
+		Image:    func(context.Context) (string, error) { return w.present().image, nil },
 		Source: desired.Source{
-			Objects: objects.NewClusterReader(w), Key: key.Data["key"], Set: executables.set,
+			Objects: objects.NewClusterReader(w), Key: key.Data["key"], Set: w.present().set,
 			Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
 		},
 	}
@@ -187,7 +217,7 @@ func (w *world) unlike(t testing.TB, is func(*machine) bool) string {
 	}
 	const compared = 10
 	for _, m := range w.choose(compared, is) {
-		request, err := rendered[m.name].ArchiveRequest(executables.contents)
+		request, err := rendered[m.name].ArchiveRequest(w.present().contents)
 		if err != nil {
 			return err.Error()
 		}

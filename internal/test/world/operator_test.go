@@ -16,16 +16,15 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
+	"wmco/applier/remote"
 	"wmco/controller"
 	"wmco/controller/base/leader"
 	"wmco/controller/gather"
+	"wmco/controller/hosts"
 	"wmco/internal/test/faults"
 )
 
 const operatorAccount = "windows-machine-config-operator"
-
-// operatorVersion is that of the nodes, so that none of them is upgraded.
-const operatorVersion = "11.0.0-9f27c41"
 
 // operator is one life of the operator. Its requests are made with the permissions that it ships.
 type operator struct {
@@ -103,14 +102,21 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 	config.Wrap(o.network.Wrap)
 	config.Wrap(w.options.sabotages.wrap)
 	config.Wrap(o.untilDeath)
+	is := w.present()
 	go func() {
 		defer close(o.ended)
 		o.err = controller.Run(ctx, controller.Options{
-			Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
+			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod}, Hosts: unreachableHosts,
+			Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
 			Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})
 	}()
 	return o
+}
+
+// unreachableHosts has all controllers of hosts work, and reach none.
+func unreachableHosts(*hosts.Login) *hosts.Hosts {
+	return hosts.New(hosts.Options{Transports: hosts.Transports{Kept: noSSH{}, Fresh: noSSH{}}, Program: remote.Program{Path: `C:\Windows\wmco\wmco-node-0123456789ab.exe`, Sum: "01234567"}})
 }
 
 // Write keeps the last lines of the log.

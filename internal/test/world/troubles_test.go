@@ -36,9 +36,13 @@ func (w *world) calm(t *testing.T) {
 	w.try(t, "the end of a budget", func() error {
 		return client.IgnoreNotFound(w.Delete(w.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "none"}}))
 	})
+	w.registries.setTrouble(troubleNone, false)
 	w.powerAllOn(t)
-	for _, m := range w.named(isOn) {
+	for _, m := range w.named(runs) {
 		w.heal(t, m)
+		if m.ends {
+			continue
+		}
 		n := w.observer.Snapshot()[m.name]
 		if _, paused := n.Annotations[published.PausedAnnotation]; paused {
 			w.edit(t, m.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":null}}}`)
@@ -176,14 +180,19 @@ func (w *world) killAtWrites(t *testing.T) {
 	w.changeKubelets(t)
 	w.toEach(2, w.isOrdinary, w.loseFeature)(t)
 	for range 4 {
-		w.operator.left.Store(1 + w.random.Int64N(6)) //nolint:mnd // a few
-		select {
-		case <-w.operator.died:
-		case <-time.After(15 * time.Minute):
-		}
-		w.operator.kill()
-		w.live()
+		w.killAtWrite()
 	}
+}
+
+// killAtWrite kills the operator after some writes.
+func (w *world) killAtWrite() {
+	w.operator.left.Store(1 + w.random.Int64N(6)) //nolint:mnd // a few
+	select {
+	case <-w.operator.died:
+	case <-time.After(15 * time.Minute):
+	}
+	w.operator.kill()
+	w.live()
 }
 
 // leaveAlone has no operator for hours, from the middle of a change.
@@ -195,9 +204,10 @@ func (w *world) leaveAlone(t *testing.T) {
 	w.live()
 }
 
-// changeLeader has another operator wait for the Lease, and kills the one that leads in the middle of a change.
+// changeLeader has another operator wait for the Lease, of the same release or the other one, and kills the one that leads in the middle of a change.
 func (w *world) changeLeader(t *testing.T) {
 	w.lives++
+	w.released = w.random.IntN(len(w.releases))
 	next := w.startOperator(true, 0)
 	pause(w.ctx, time.Minute)
 	w.putMirrorSet(t, 0)
@@ -239,7 +249,7 @@ func (w *world) leadTwice(t *testing.T) {
 }
 
 func (w *world) powerAllOn(t *testing.T) bool {
-	off := w.named(func(m *machine) bool { return !isOn(m) })
+	off := w.named(func(m *machine) bool { return !runs(m) })
 	for _, m := range off {
 		w.powerOn(t, m)
 	}
@@ -260,6 +270,8 @@ func (w *world) stopAPIServer(*testing.T) {
 
 // restoreEtcd saves etcd in the middle of a change, and brings that back after another one.
 func (w *world) restoreEtcd(t *testing.T) {
+	w.calm(t)
+	w.rest(t) // what is removed from a host does not come back with its Node
 	w.toEach(2, w.isOrdinary, w.loseFeature)(t)
 	w.putMirrorSet(t, 0)
 	pause(w.ctx, time.Duration(w.random.Int64N(int64(5*time.Minute))))

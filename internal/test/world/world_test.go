@@ -78,7 +78,11 @@ type world struct {
 	story  []string
 	lasted time.Duration
 
-	operator *operator
+	// releases are those of the operator, released which one works.
+	releases   []release
+	released   int
+	registries registries
+	operator   *operator
 	// lives is how many operators were started, baseline what this one used when all nodes were first at rest.
 	lives    int
 	baseline *usage
@@ -138,23 +142,23 @@ func (w *world) begin(t testing.TB) {
 	w.load(t, "golden/clusters/common", "golden/clusters/none/infrastructure.yaml", "golden/clusters/none/controllerconfig.yaml",
 		"golden/clusters/none/machineconfigs.yaml", "deploy/rbac", "deploy/admission")
 	var err error
-	executables, err = readPayload()
-	must(t, err)
 	w.example, err = cluster.ReadExample(root)
 	must(t, err)
-	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
+	w.registries.slowest = w.options.slowest / 3
+	w.addReleases(t)
+	kubelet, _ := w.present().set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
 	w.example.Template.Status.NodeInfo.KubeletVersion = kubelet.Version
 	w.observer.HideSecrets("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, w.observer.Watch(w.ctx, w.admin))
 	// The nodes get their first bundle at once.
-	w.settings = settings{maxUnavailable: w.options.nodes, maxParallel: 10_000, maxPods: 250, failureLimit: 1}
+	w.settings = settings{maxUnavailable: w.options.nodes, maxParallel: 10_000, maxPods: 250, failureLimit: 1, from: "Any", fetchNodes: 1}
 	w.write(t)
 	w.putMirrorSet(t, 0)
 	w.putCAs(t, func() bool { return false })
 	w.addNodes(t, w.options.nodes)
 	w.live()
 	w.rest(t)
-	w.settings = settings{maxUnavailable: 2, maxParallel: 2, canaries: 1, maxPods: 250, failureLimit: 1}
+	w.settings = settings{maxUnavailable: 2, maxParallel: 2, canaries: 1, maxPods: 250, failureLimit: 1, from: "Any", fetchNodes: 1}
 	w.write(t)
 	w.forgetSettings()
 	w.observer.KeepRules(w.settings.rules())
@@ -184,7 +188,7 @@ func (w *world) end(t *testing.T) {
 			t.Logf("the end of the operator's log:\n%s", strings.Join(w.operator.logged, ""))
 		}
 	}
-	for _, m := range w.named(isOn) {
+	for _, m := range w.named(runs) {
 		m.stop()
 	}
 	if w.operator != nil {

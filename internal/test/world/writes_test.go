@@ -48,6 +48,9 @@ const (
 	ruleStale    = "a Node is changed that has changed since the operator looked"
 	ruleNewer    = "what a newer operator has written is replaced"
 	ruleStranger = "a Node whose host is not known gets something"
+	ruleFetch    = "more nodes fetch executables than rollout.fetchNodes"
+	ruleRemoval  = "a host is removed that has an entry, or was not told"
+	ruleVersion  = "a Node gets the version of an operator whose bundle it does not have"
 	ruleForeign  = "an operator deletes what is not its own"
 )
 
@@ -81,13 +84,16 @@ type told struct {
 	boots   map[bundle.Digest]bool
 	// reboots are the bundles for which a reboot was permitted.
 	reboots map[bundle.Digest]bool
+	// payloads are the executables of what was signed, permitted is when the node may fetch some since.
+	payloads  map[bundle.Digest]bool
+	permitted time.Time
 	// forWindows is when the last boot for what Windows waits for was permitted.
 	forWindows time.Time
 }
 
 func (x *trail) node(uid types.UID) *told {
 	if x.nodes[uid] == nil {
-		x.nodes[uid] = &told{boots: map[bundle.Digest]bool{}, reboots: map[bundle.Digest]bool{}}
+		x.nodes[uid] = &told{boots: map[bundle.Digest]bool{}, payloads: map[bundle.Digest]bool{}, reboots: map[bundle.Digest]bool{}}
 	}
 	return x.nodes[uid]
 }
@@ -151,6 +157,8 @@ func (w *world) judge(o *operator, r *http.Request, body []byte) func() {
 		return func() {
 			own()
 			w.judgeCordon(before, after)
+			w.judgeFetch(before, after)
+			w.judgeVersion(before, after)
 			w.judgeNode(before, after)
 		}
 	case kind == "roles" && bytes.Contains(body, []byte(layers.Access)), kind == "roles" && name == layers.Access:
@@ -270,7 +278,8 @@ func (w *world) isOwn(kind, name string) bool {
 	case "nodes":
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.machines[name] == nil
+		m := w.machines[name]
+		return m == nil || w.mayDelete(m)
 	}
 	return false
 }
@@ -338,7 +347,10 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	if is.NodeUID != string(before.UID) || is.Counter().Compare(c.last.desired.Counter()) <= 0 {
 		w.observer.Violate(ruleCounter, "%s: %s for %s after %s for %s", before.Name, is.Counter(), is.NodeUID, c.last.desired.Counter(), before.UID)
 	}
-	if c.joined {
+	if is.Remove && !c.last.desired.Remove {
+		w.judgeToRemove(before)
+	}
+	if c.joined && !is.Remove {
 		for rule, wrong := range map[string]string{
 			rulePaused: c.beginsPaused(w.isPaused()), ruleWindow: c.beginsOutside(w.isOutsideOfWindow()), ruleDrained: c.isNotDrained(pods.Items), ruleBoot: c.bootsWrongly(), ruleDeleted: c.loses(),
 		} {
@@ -357,7 +369,53 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	if is.MaxImpact == bundle.ImpactReboot {
 		c.last.reboots[is.Bundle] = true
 	}
+	c.last.payloads[is.Payload] = true
 	c.last.desired, c.last.at = is, time.Now()
+}
+
+// fetchPatience is how long a node that may fetch counts for rollout.fetchNodes, whatever it reports of its progress.
+const fetchPatience = 10 * time.Minute
+
+// judgeFetch is called when an operator has changed a Node: with it, no more nodes fetch than may.
+func (w *world) judgeFetch(before, after corev1.Node) {
+	payload := after.Annotations[published.FetchAnnotation]
+	if payload == "" || payload == before.Annotations[published.FetchAnnotation] {
+		return
+	}
+	var nodes corev1.NodeList
+	_ = w.List(w.ctx, &nodes) // none while the API server is away
+	w.trail.mu.Lock()
+	defer w.trail.mu.Unlock()
+	w.trail.node(before.UID).permitted = time.Now()
+	fetching := []string{before.Name}
+	for _, n := range nodes.Items {
+		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
+		ended := string(r.Fetch.Payload) == payload && (r.Fetch.Done || r.Fetch.Failed)
+		if n.Name != before.Name && n.Annotations[published.FetchAnnotation] == payload && observer.IsReady(n) && !ended && time.Since(w.trail.node(n.UID).permitted) < fetchPatience {
+			fetching = append(fetching, n.Name)
+		}
+	}
+	most := 0
+	for _, x := range w.recentSettings() {
+		most = max(most, x.fetchNodes*max(1, x.operators))
+	}
+	if len(fetching) > most {
+		w.observer.Violate(ruleFetch, "%v, %d may", fetching, most)
+	}
+}
+
+// judgeVersion is called when an operator has changed a Node.
+func (w *world) judgeVersion(before, after corev1.Node) {
+	version := after.Annotations[published.VersionAnnotation]
+	if version == "" || version == before.Annotations[published.VersionAnnotation] {
+		return
+	}
+	d, _ := published.DecodeDesired(before.Annotations[published.DesiredAnnotation])
+	r, _ := published.DecodeReport(before.Annotations[published.ReportAnnotation])
+	i := slices.IndexFunc(w.releases, func(r release) bool { return r.version == version })
+	if i < 0 || d.Payload != w.releases[i].digest() || r.Applied != d.Bundle {
+		w.observer.Violate(ruleVersion, "%s gets %s, with executables %s and bundle %s; it was told of %s", before.Name, version, d.Payload.Short(), r.Applied.Short(), d.Bundle.Short())
+	}
 }
 
 // isForPerson reports whether the boot is that which a person asks for.

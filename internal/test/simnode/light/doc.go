@@ -9,5 +9,5 @@
 //     agent looks for a sign of life it asks the API server as always, and takes each answer for a new one.
 //   - hybrid-overlay-node. The networks and endpoints of the host are those of Options.Facts.
 //   - An SSH server, processes that die; a disk. A restart of the agent by its service is a new agent in this
-//     process, and a boot is one too, after Options.Boot.
+//     process, and a boot is one too, after Options.Boot. The service that removes everything is a goroutine.
 package light

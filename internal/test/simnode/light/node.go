@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +17,15 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/agent"
+	"wmco/applier/plan"
 	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/gateway/registry"
 	"wmco/internal/hostsim"
 	"wmco/layout"
 	"wmco/payload"
+	"wmco/payload/fetch"
 )
 
 // Options are what a node is made from.
@@ -39,6 +43,8 @@ type Options struct {
 	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at
 	// once.
 	Boot func(ctx context.Context) error
+	// Registries sends the requests of the node agent to registries; nil is an agent that fetches no executables.
+	Registries http.RoundTripper
 }
 
 // Node is a light node. What is on its host stays while the node agent does not run.
@@ -50,6 +56,9 @@ type Node struct {
 	kubeconfig []byte
 	// boots gets a value when the node agent has asked for a boot.
 	boots chan struct{}
+	// removals gets one when the node agent has started the service that removes everything. Left is true when that has stopped the agent.
+	removals chan struct{}
+	left     bool
 }
 
 const (
@@ -72,7 +81,7 @@ func New(ctx context.Context, o Options) (*Node, error) {
 	}
 	clock := &clock{}
 	clock.boot()
-	n := &Node{Host: hostsim.NewMemory(o.Facts, clock), options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1)}
+	n := &Node{Host: hostsim.NewMemory(o.Facts, clock), options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1), removals: make(chan struct{}, 1)}
 	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := n.Host.WriteFile(ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
 			return nil, err
@@ -110,20 +119,67 @@ func (n *Node) Restart(ctx context.Context) error {
 	return n.Host.Restart(ctx)
 }
 
-// runUntilBoot runs the node agent. It reports whether the host has to boot.
+// runUntilBoot runs the node agent, and the service that removes everything when that was started. It reports whether the host has to boot.
 func (n *Node) runUntilBoot(ctx context.Context) (booting bool, err error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- n.runAgent(running) }()
-	select {
-	case err := <-ended:
+	follows, stopAgent := context.WithCancel(running)
+	defer stopAgent()
+	states, err := n.Host.Services(ctx, []string{bundle.AgentService, bundle.RemovalService})
+	if err != nil {
 		return false, err
-	case <-n.boots:
-		stop()
-		err := <-ended // what it was about to do is cut off by the boot
-		return ctx.Err() == nil, err
 	}
+	if n.left && states[0].Status == plan.ServiceAbsent {
+		stopAgent()
+	}
+	if states[1].Status == plan.ServiceRunning {
+		notify(n.removals)
+	}
+	stopped := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(stopped)
+		if failed = n.runAgent(follows); failed != nil {
+			stop()
+		}
+	}()
+	removal := make(chan error, 1)
+	go func() {
+		removal <- n.runRemoval(running, func() {
+			stopAgent()
+			<-stopped
+			n.left = true
+		})
+	}()
+	select {
+	case <-running.Done():
+	case <-n.boots:
+		booting = true
+	}
+	stop() // what is about to be done is cut off by the boot
+	err = <-removal
+	<-stopped
+	return booting && ctx.Err() == nil, errors.Join(failed, err)
+}
+
+// runRemoval does what bundle.RemovalService does (wmco-node cleanup --service), once it runs.
+func (n *Node) runRemoval(ctx context.Context, stopAgent func()) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-n.removals:
+	}
+	e, o := n.engine("wmco-node cleanup of a light node"), n.options
+	e.Self, e.Host = "", processes{n.Host, n, stopAgent}
+	server := agent.NewAPIServer(agent.Connection{
+		Kubeconfig: applier.RemovalAccess, ReadFile: func(string) ([]byte, error) { return e.ReadRemovalAccess(ctx) }, Log: o.Log, Clock: n.clock, Wrap: o.Wrap,
+	})
+	remover := agent.Remover{Engine: e, Cluster: server, Log: o.Log, Jitter: jitter}
+	err := remover.Run(ctx)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was asked to stop
+	}
+	return errors.Join(err, n.Host.StopService(ctx, bundle.RemovalService)) // as it does when its program ends
 }
 
 // Observe compares the host with a bundle, reading every file.
@@ -133,41 +189,68 @@ func (n *Node) Observe(ctx context.Context, r archive.Request) (protocol.Observa
 
 func (n *Node) engine(owner string) *applier.Engine {
 	return &applier.Engine{
-		Host: booting{n.Host, n.boots}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner,
+		Host: processes{n.Host, n, nil}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner,
 		Self: bundle.AgentService, Settle: settle,
 	}
 }
 
 func (n *Node) runAgent(ctx context.Context) error {
 	o := n.options
-	for {
+	for ctx.Err() == nil {
 		engine := n.engine("wmco-node run of a light node")
 		server := agent.NewAPIServer(agent.Connection{
 			Kubeconfig: "kubeconfig", ReadFile: func(string) ([]byte, error) { return n.kubeconfig, nil }, Log: o.Log, Clock: n.clock, Wrap: o.Wrap,
 		})
 		a := agent.Agent{Engine: engine, Cluster: alive{server}, Log: o.Log, Options: o.Agent}
+		if o.Registries != nil {
+			a.Registry = &fetch.Single{Client: &registry.Client{Verified: o.Registries, Insecure: o.Registries, Now: n.clock.Now}}
+		}
 		if err := a.Run(ctx); !errors.Is(err, agent.ErrRestart) {
 			return err
 		}
 	}
+	return nil
 }
 
-// booting is a host that reports a requested boot.
-type booting struct {
+// processes is a host that reports what other processes have to do.
+type processes struct {
 	*hostsim.Memory
-	asked chan<- struct{}
+	of *Node
+	// stopAgent ends the node agent.
+	stopAgent func()
 }
 
 // Reboot implements applier.Host.
-func (b booting) Reboot(ctx context.Context, reason string) error {
-	if err := b.Memory.Reboot(ctx, reason); err != nil {
-		return err
+func (p processes) Reboot(ctx context.Context, reason string) error {
+	err := p.Memory.Reboot(ctx, reason)
+	if err == nil {
+		notify(p.of.boots)
 	}
+	return err
+}
+
+// StartService implements applier.Host.
+func (p processes) StartService(ctx context.Context, name string) error {
+	err := p.Memory.StartService(ctx, name)
+	if err == nil && name == bundle.RemovalService {
+		notify(p.of.removals)
+	}
+	return err
+}
+
+// StopService implements applier.Host.
+func (p processes) StopService(ctx context.Context, name string) error {
+	if name == bundle.AgentService && p.stopAgent != nil {
+		p.stopAgent()
+	}
+	return p.Memory.StopService(ctx, name)
+}
+
+func notify(c chan<- struct{}) {
 	select {
-	case b.asked <- struct{}{}:
+	case c <- struct{}{}:
 	default: // it is known
 	}
-	return nil
 }
 
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }

@@ -1,0 +1,214 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/configure"
+	"wmco/controller/gather"
+	"wmco/controller/windowsnode"
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/observer"
+)
+
+// instance is what a machine is that has an entry in windows-instances, and no Machine.
+type instance struct {
+	// entry is the key in windows-instances; empty is a machine of a Machine.
+	entry string
+	// unlisted reports whether the entry was removed, ends whether it was since the machine was last a node at rest.
+	unlisted, ends bool
+	// listed is when the entry was written last.
+	listed time.Time
+}
+
+// writeEntries writes windows-instances.
+func (w *world) writeEntries(t testing.TB) {
+	t.Helper()
+	var entries []string
+	for _, m := range w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted }) {
+		entries = append(entries, fmt.Sprintf("%q: username=Administrator", m.entry))
+	}
+	w.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: {%s}}", gather.OperatorNamespace, configure.InstancesName, strings.Join(entries, ", ")))
+}
+
+// list writes the entry of a machine, or removes it. Where none is left, a person confirms that.
+func (w *world) list(t testing.TB, m *machine, is bool) {
+	t.Helper()
+	w.mu.Lock()
+	m.unlisted, m.ends = !is, true
+	if is {
+		m.listed = time.Now()
+	}
+	w.mu.Unlock()
+	w.tell("(the entry of %s, listed: %t)", m.name, is)
+	w.writeEntries(t)
+	if left := w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted }); len(left) == 0 && !is {
+		w.edit(t, m.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, published.RemoveAnnotation))
+	}
+}
+
+// removeEntry removes the entry of a node: while its host is off, and with the operator killed or exchanged, or the power cut, in the middle. Sometimes
+// the entry comes back.
+func (w *world) removeEntry(t testing.TB, m *machine) {
+	t.Helper()
+	if w.random.IntN(4) == 0 {
+		w.powerOff(t, m)
+	}
+	w.list(t, m, false)
+	pause(w.ctx, time.Duration(w.random.Int64N(int64(3*time.Minute))))
+	switch w.random.IntN(5) { //nolint:mnd // as follows
+	case 0:
+		w.exchange()
+	case 1:
+		w.killAtWrite()
+	case 2:
+		if m.stop != nil {
+			w.cutPower(t, m)
+		}
+	}
+	if w.random.IntN(2) == 0 {
+		pause(w.ctx, time.Duration(w.random.Int64N(int64(3*time.Minute))))
+		w.list(t, m, true)
+	}
+	if m.stop == nil && w.random.IntN(2) == 0 {
+		pause(w.ctx, time.Duration(w.random.Int64N(int64(3*time.Hour))))
+		w.powerOn(t, m)
+	}
+}
+
+// ofWindows is a file of each host that stays.
+const ofWindows = `C:\Windows\explorer.exe`
+
+var errCut = errors.New("the power was cut")
+
+// cutPower ends everything on a host at one of its next changes, if one comes soon.
+func (w *world) cutPower(t testing.TB, m *machine) {
+	t.Helper()
+	m.cutAfter.Store(1 + w.random.Int64N(60))
+	for begun := time.Now(); m.cutAfter.Load() > 0 && time.Since(begun) < 15*time.Minute; {
+		pause(w.ctx, time.Second)
+	}
+	m.cutAfter.Store(0)
+	w.powerOff(t, m)
+}
+
+// watchHost slows a host down, cuts its power, and judges the start of a removal.
+func (w *world) watchHost(m *machine, pace time.Duration) {
+	m.Host.Faults.Before = func(simulation.Operation) error {
+		if m.cutAfter.Load() > 0 && m.cutAfter.Add(-1) == 0 {
+			m.cut()
+			return errCut
+		}
+		return nil
+	}
+	m.Host.Faults.After = func(o simulation.Operation) error {
+		if o.Verb != simulation.VerbStart {
+			return nil
+		}
+		if o.Target == bundle.RemovalService {
+			w.judgeRemoval(m.name)
+		}
+		if on := m.on.Load(); on != nil && pace > 0 {
+			pause(*on, pace)
+		}
+		return nil
+	}
+}
+
+// judgeRemoval is called when the service starts that removes everything from a host. Agents may be faster than the judge of the write.
+func (w *world) judgeRemoval(name string) {
+	pause(w.ctx, time.Millisecond)
+	var n corev1.Node
+	if w.Get(w.ctx, client.ObjectKey{Name: name}, &n) != nil {
+		return // it was told before
+	}
+	w.trail.mu.Lock()
+	defer w.trail.mu.Unlock()
+	if !w.trail.node(n.UID).desired.Remove {
+		w.observer.Violate(ruleRemoval, "%s begins, and was not told", name)
+	}
+}
+
+// judgeToRemove is called when an operator has told a node to remove everything from its host. It has read the entries just before.
+func (w *world) judgeToRemove(before corev1.Node) {
+	w.mu.Lock()
+	m := w.machines[before.Name]
+	wrong := m != nil && (m.entry == "" || !m.unlisted && time.Since(m.listed) > time.Second)
+	w.mu.Unlock()
+	if wrong {
+		w.observer.Violate(ruleRemoval, "%s is told, and has its entry", before.Name)
+	}
+	if before.Spec.Unschedulable && windowsnode.HasTaint(&before, windowsnode.RemovingTaint) {
+		return
+	}
+	w.observer.Violate(ruleRemoval, "%s is told, and is not cordoned", before.Name)
+}
+
+// mayDelete reports whether an operator may delete the Node of a machine: its host has nothing any longer.
+func (w *world) mayDelete(m *machine) bool {
+	var n corev1.Node
+	if err := w.Get(w.ctx, client.ObjectKey{Name: m.name}, &n); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
+	return m.ends && r.Removal.IsDoneFor(published.NodeID{Name: n.Name, UID: string(n.UID)})
+}
+
+// endOf returns what is left to do on machines whose entries were removed, and forgets those that are no nodes any longer. There is no SSH, so that one
+// whose entry came back too late does not join again: a person removes it.
+func (w *world) endOf(t testing.TB) string {
+	t.Helper()
+	for _, m := range w.named(func(m *machine) bool { return m.ends && runs(m) }) {
+		var n corev1.Node
+		err := w.Get(w.ctx, client.ObjectKey{Name: m.name}, &n)
+		switch {
+		case err == nil && m.unlisted:
+			return m.name + " has no entry, and is a node: " + observer.DescribeNode(n)
+		case err == nil:
+			d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
+			if d.Remove || n.Spec.Unschedulable && m.name != w.cordoned || windowsnode.HasTaint(&n, windowsnode.RemovingTaint) {
+				return m.name + " has its entry again, and is not a node as before: " + observer.DescribeNode(n)
+			}
+			m.ends = false
+		case !apierrors.IsNotFound(err):
+			return err.Error()
+		case leftOn(m) != "":
+			return "the host of " + m.name + " has " + leftOn(m)
+		default:
+			w.tell("(%s has left)", m.name)
+			m.stop()
+			w.mu.Lock()
+			delete(w.machines, m.name)
+			w.mu.Unlock()
+			w.writeEntries(t)
+		}
+	}
+	return ""
+}
+
+// leftOn returns what is left on a host that was removed; empty for nothing. The next boot removes the program that has done it.
+func leftOn(m *machine) string {
+	s := m.Host.Snapshot()
+	for name := range s.Services {
+		return "the service " + name
+	}
+	var left []string
+	for path, f := range s.Files {
+		if path != ofWindows && !strings.HasPrefix(path, bundle.RemovalProgram) && f.Kind == plan.FileRegular {
+			left = append(left, path)
+		}
+	}
+	slices.Sort(left)
+	return strings.Join(left, ", ")
+}
