@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // replaceNodes is called with a list: what was seen before and is not in it is deleted.
@@ -66,7 +67,7 @@ func (o *Observer) enterNode(before seen, n corev1.Node) {
 		}
 	}
 	o.nodes[n.Name] = is
-	o.noteHeld(n.Name, Revision(n.ResourceVersion), IsHeld(n))
+	o.noteHeld(n.Name, Revision(n.ResourceVersion), IsHeld(n) || windowsnode.HasTaint(&n, windowsnode.RemovingTaint))
 	if d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation]); err == nil {
 		if o.told[n.Name] == nil {
 			o.told[n.Name] = map[bundle.Digest]bool{}

@@ -1,8 +1,9 @@
 // Package world is a whole cluster with its Windows nodes in one process and in virtual time: days of a fleet in seconds.
 //
 //	seed --> steps, each an act: changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days, hosts that
-//	         do not work, annotations that are restored or forged, operators that are killed, replaced or two, bad days of the API server, etcd
-//	         that is restored, clocks that are set
+//	         do not work, annotations that are restored or forged, operators that are killed, replaced or two, or of
+//	         another release, registries that fail, entries of windows-instances that are removed, bad days of the API server, etcd that is
+//	         restored, clocks that are set
 //	                |
 //	         operator (controller.Run) --each write is judged (writes_test.go)--> package api, an API server in memory <--> node agents (light nodes)
 //	                                                                                       |
@@ -16,9 +17,9 @@
 // the same rule is broken, and prints the story of what is left. WMCO_WORLD_TELL prints the acts as they happen, and the
 // end of the operator's log after a failure.
 //
-// What light nodes lack (package light) this has not either: joins, kubelets and whatever is done over SSH. Whole
-// machines and real SSH are in fleettest and jointest, and joins, removals and adoptions in any order in the life of
-// nodes (controller/rollout).
+// The operator reaches no host over SSH. What light nodes lack (package light) this has not either: joins and kubelets. A host that was removed
+// stays away. Both releases of the operator are the program of this module, with other executables. Whole machines and real SSH are in fleettest
+// and jointest, and joins, removals and adoptions in any order in the life of nodes (controller/rollout).
 //
 // It has nothing but tests.
 package world

@@ -311,7 +311,7 @@ type change struct {
 	state, next windowsnode.RolloutState
 	// last is what was signed before.
 	last *told
-	// joined reports whether the node has had a bundle, begins whether it gets another one or may do more.
+	// joined reports whether the node has joined and has had a bundle, begins whether it gets another one or may do more.
 	joined, begins bool
 }
 
@@ -342,7 +342,7 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	if c.state = state; errors.As(unread, &newer) {
 		w.observer.Violate(ruleNewer, "%s", before.Name)
 	}
-	c.joined = c.report.Applied != "" && err == nil && c.was.Counter() == c.last.desired.Counter()
+	c.joined = before.Annotations[published.VersionAnnotation] != "" && c.report.Applied != "" && err == nil && c.was.Counter() == c.last.desired.Counter()
 	c.begins = is.Bundle != c.was.Bundle || is.MaxImpact.Rank() > c.was.MaxImpact.Rank()
 	if is.NodeUID != string(before.UID) || is.Counter().Compare(c.last.desired.Counter()) <= 0 {
 		w.observer.Violate(ruleCounter, "%s: %s for %s after %s for %s", before.Name, is.Counter(), is.NodeUID, c.last.desired.Counter(), before.UID)
@@ -505,6 +505,9 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 		if err != nil || d.Cluster.Digest != layer || n.Name == c.before.Name {
 			continue
 		}
+		if w.awaitsExecutables(n, d) != w.awaitsExecutables(c.before, c.was) || !slices.Equal(d.Inputs, c.is.Inputs) {
+			continue // it gets another bundle, with a canary of its own, or keeps this one until a deletion is confirmed
+		}
 		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 		s, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 		_, paused := n.Annotations[published.PausedAnnotation]
@@ -537,6 +540,12 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 	if len(failed)-min(hosts, 1) >= failures {
 		w.observer.Violate(ruleFailures, "%s, after %v, %d of them for their hosts alone", c.before.Name, failed, hosts)
 	}
+}
+
+// awaitsExecutables reports whether a node lacks the executables of the present release.
+func (w *world) awaitsExecutables(n corev1.Node, d published.Desired) bool {
+	is := w.present().digest()
+	return d.Payload != is && n.Annotations[published.PayloadAnnotation] != string(is)
 }
 
 // reportedAt is when a node agent has changed its report last.
