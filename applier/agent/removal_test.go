@@ -256,6 +256,27 @@ func (c reporting) Report(ctx context.Context, s Status) error {
 	return c.fakeCluster.Report(ctx, s)
 }
 
+// TestALateReportOfTheAgent does not stay in the place of the end: it was on its way when the agent was stopped.
+func TestALateReportOfTheAgent(t *testing.T) {
+	s := withOwnService(t)
+	s.end()
+	s.turn()
+	late := s.cluster.node.Report
+	s.cluster.reports = nil
+	waits := 0
+	s.waits.at = func(time.Duration) {
+		if waits++; waits == 1 {
+			s.cluster.node.Report = late
+		}
+	}
+	if err := s.remover().Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := published.DecodeReport(s.cluster.node.Report); err != nil || !r.Removal.Done || len(s.cluster.reports) != 2 || s.file(applier.RemovalAccess) != "" {
+		t.Errorf("%+v, %v, after %d reports", r.Removal, err, len(s.cluster.reports))
+	}
+}
+
 // TestTheRemoverRepeatsWhatFails: what cannot be removed is reported once, and an API server that is away is waited for.
 func TestTheRemoverRepeatsWhatFails(t *testing.T) {
 	s := withOwnService(t)

@@ -77,10 +77,37 @@ func (r *Remover) removeAll(ctx context.Context) error {
 		return err
 	}
 	// Before the kubeconfig is removed: the operator waits for it.
-	if err := r.report(ctx, published.RemovalProgress{Node: node, Done: true}); err != nil {
+	if err := r.reportEnd(ctx, node); err != nil {
 		return err
 	}
 	return r.Engine.FinishRemoval(ctx, lockWait)
+}
+
+// lateReport is how long after the end a report of the agent may arrive that was on its way when the agent was stopped.
+const lateReport = 5 * time.Second
+
+// reportEnd reports the end, and once more where a late report of the agent has replaced that: nothing repeats it later.
+func (r *Remover) reportEnd(ctx context.Context, node string) error {
+	for {
+		if err := r.report(ctx, published.RemovalProgress{Node: node, Done: true}); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.Engine.Clock.After(lateReport):
+		}
+		n, err := r.Cluster.OwnNode(ctx)
+		if errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if now, err := published.DecodeReport(n.Report); n.UID != node || err == nil && now.Removal.Done {
+			return nil
+		}
+	}
 }
 
 // reportFailure reports why something could not be removed, once.

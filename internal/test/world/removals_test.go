@@ -161,8 +161,12 @@ func (w *world) mayDelete(m *machine) bool {
 	if err := w.Get(w.ctx, client.ObjectKey{Name: m.name}, &n); err != nil {
 		return apierrors.IsNotFound(err)
 	}
+	return m.ends && removalOf(n).IsDoneFor(published.NodeID{Name: n.Name, UID: string(n.UID)})
+}
+
+func removalOf(n corev1.Node) published.RemovalProgress {
 	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	return m.ends && r.Removal.IsDoneFor(published.NodeID{Name: n.Name, UID: string(n.UID)})
+	return r.Removal
 }
 
 // endOf returns what is left to do on machines whose entries were removed, and forgets those that are no nodes any longer. There is no SSH, so that one
@@ -174,11 +178,11 @@ func (w *world) endOf(t testing.TB) string {
 		err := w.Get(w.ctx, client.ObjectKey{Name: m.name}, &n)
 		switch {
 		case err == nil && m.unlisted:
-			return m.name + " has no entry, and is a node: " + observer.DescribeNode(n)
+			return fmt.Sprintf("%s has no entry, and is a node, whose removal is %+v: %s", m.name, removalOf(n), observer.DescribeNode(n))
 		case err == nil:
 			d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 			if d.Remove || n.Spec.Unschedulable && m.name != w.cordoned || windowsnode.HasTaint(&n, windowsnode.RemovingTaint) {
-				return m.name + " has its entry again, and is not a node as before: " + observer.DescribeNode(n)
+				return fmt.Sprintf("%s has its entry again, and is not a node as before, its removal is %+v: %s", m.name, removalOf(n), observer.DescribeNode(n))
 			}
 			m.ends = false
 		case !apierrors.IsNotFound(err):

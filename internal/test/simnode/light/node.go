@@ -23,6 +23,7 @@ import (
 	"wmco/bundle/archive"
 	"wmco/gateway/registry"
 	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 	"wmco/layout"
 	"wmco/payload"
 	"wmco/payload/fetch"
@@ -208,8 +209,21 @@ func (n *Node) runAgent(ctx context.Context) error {
 		if err := a.Run(ctx); !errors.Is(err, agent.ErrRestart) {
 			return err
 		}
+		if err := n.restartService(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// restartService has the host know that the service of the node agent runs its new program: no host removes one that runs.
+func (n *Node) restartService(ctx context.Context) error {
+	err := n.Host.Edit(ctx, func(s *simulation.State) {
+		svc := s.Services[simulation.Key(bundle.AgentService)]
+		svc.Status, svc.Processes = plan.ServiceStopped, nil
+		s.Services[simulation.Key(bundle.AgentService)] = svc
+	})
+	return errors.Join(err, n.Host.StartByItself(ctx, bundle.AgentService))
 }
 
 // processes is a host that reports what other processes have to do.
