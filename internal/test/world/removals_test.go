@@ -155,13 +155,14 @@ func (w *world) judgeToRemove(before corev1.Node) {
 	w.observer.Violate(ruleRemoval, "%s is told, and is not cordoned", before.Name)
 }
 
-// mayDelete reports whether an operator may delete the Node of a machine: its host has nothing any longer.
+// mayDelete reports whether an operator may delete the Node of a machine: its host has nothing any longer but what has removed that.
 func (w *world) mayDelete(m *machine) bool {
-	var n corev1.Node
-	if err := w.Get(w.ctx, client.ObjectKey{Name: m.name}, &n); err != nil {
-		return apierrors.IsNotFound(err)
+	for name := range m.Host.Snapshot().Services {
+		if name != bundle.RemovalService {
+			return false
+		}
 	}
-	return m.ends && removalOf(n).IsDoneFor(published.NodeID{Name: n.Name, UID: string(n.UID)})
+	return m.ends
 }
 
 func removalOf(n corev1.Node) published.RemovalProgress {

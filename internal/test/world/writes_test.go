@@ -493,6 +493,9 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 		return
 	}
 	limits := w.recentSettings()
+	if slices.ContainsFunc(limits, func(x settings) bool { return x.operators > 1 }) {
+		return // each has canaries of its own, and one learns late of those of the other
+	}
 	proved := w.trail.proved[layer]
 	if proved == nil {
 		proved = map[string]bool{}

@@ -218,12 +218,18 @@ func (n *Node) runAgent(ctx context.Context) error {
 
 // restartService has the host know that the service of the node agent runs its new program: no host removes one that runs.
 func (n *Node) restartService(ctx context.Context) error {
+	is := false
 	err := n.Host.Edit(ctx, func(s *simulation.State) {
-		svc := s.Services[simulation.Key(bundle.AgentService)]
-		svc.Status, svc.Processes = plan.ServiceStopped, nil
-		s.Services[simulation.Key(bundle.AgentService)] = svc
+		svc, there := s.Services[simulation.Key(bundle.AgentService)]
+		if is = there; is {
+			svc.Status, svc.Processes = plan.ServiceStopped, nil
+			s.Services[simulation.Key(bundle.AgentService)] = svc
+		}
 	})
-	return errors.Join(err, n.Host.StartByItself(ctx, bundle.AgentService))
+	if err != nil || !is { // the change that made it was rolled back
+		return err
+	}
+	return n.Host.StartByItself(ctx, bundle.AgentService)
 }
 
 // processes is a host that reports what other processes have to do.
