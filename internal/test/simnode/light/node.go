@@ -220,8 +220,8 @@ func (n *Node) runAgent(ctx context.Context) error {
 func (n *Node) restartService(ctx context.Context) error {
 	is := false
 	err := n.Host.Edit(ctx, func(s *simulation.State) {
-		svc, there := s.Services[simulation.Key(bundle.AgentService)]
-		if is = there; is {
+		svc := s.Services[simulation.Key(bundle.AgentService)]
+		if is = svc.Status == plan.ServiceRunning && !svc.Deleted; is {
 			svc.Status, svc.Processes = plan.ServiceStopped, nil
 			s.Services[simulation.Key(bundle.AgentService)] = svc
 		}
