@@ -284,7 +284,7 @@ func mergePatch(text string) client.Patch { return client.RawPatch(types.MergePa
 
 // TestWorld plays one seed after the other. In a run of all tests they are few.
 func TestWorld(t *testing.T) {
-	first := number(t, "WMCO_WORLD_SEED", 6) //nolint:mnd // it has another release of the operator, and registries that fail
+	first := number(t, "WMCO_WORLD_SEED", 6)             //nolint:mnd // it has another release of the operator, and registries that fail
 	for seed := range number(t, "WMCO_WORLD_SEEDS", 2) { //nolint:mnd // half a minute
 		t.Run(fmt.Sprintf("seed %d", first+seed), func(t *testing.T) {
 			o := options{
@@ -305,7 +305,7 @@ func TestWorld(t *testing.T) {
 func TestStories(t *testing.T) {
 	for name, acts := range map[string][]string{
 		"etcd is restored and nothing else changes: nodes refuse the earlier annotations, and the operator signs them again": {"etcd restored", actRest},
-		"an entry is removed: the agent removes everything from its host": {"entry removed", actRest},
+		"an entry is removed: the agent removes everything from its host":                                                    {"entry removed", actRest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options{nodes: 5, seed: 1, patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute}
