@@ -220,10 +220,13 @@ func (n *Node) runAgent(ctx context.Context) error {
 func (n *Node) restartService(ctx context.Context) error {
 	is := false
 	err := n.Host.Edit(ctx, func(s *simulation.State) {
-		svc := s.Services[simulation.Key(bundle.AgentService)]
-		if is = svc.Status == plan.ServiceRunning && !svc.Deleted; is {
-			svc.Status, svc.Processes = plan.ServiceStopped, nil
-			s.Services[simulation.Key(bundle.AgentService)] = svc
+		key := simulation.Key(bundle.AgentService)
+		svc, there := s.Services[key]
+		svc.Status, svc.Processes = plan.ServiceStopped, nil
+		if is = there && !svc.Deleted; is {
+			s.Services[key] = svc
+		} else {
+			delete(s.Services, key)
 		}
 	})
 	if err != nil || !is { // the change that made it was rolled back
