@@ -180,16 +180,21 @@ func (w *world) tryAnnotate(node, key, value string) error {
 	return w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, patch))
 }
 
-// isEmpty checks that nothing of the operator is left on a host but its node agent. Features of Windows stay, and the keys with
-// which people log in.
-func (m *joinedMachine) isEmpty(t *testing.T) {
+// endsServices waits until the machine has no services: what removes everything ends itself after it has reported.
+func (m *joinedMachine) endsServices(t *testing.T) {
 	t.Helper()
-	// Its own agent ends itself after it has reported.
 	eventually(t, "the end of the services of "+m.Name(), func() bool {
 		after, err := m.Snapshot(t.Context())
 		must(t, err)
 		return len(after.Services) == 0
 	})
+}
+
+// isEmpty checks that nothing of the operator is left on a host but its node agent. Features of Windows stay, and the keys with
+// which people log in.
+func (m *joinedMachine) isEmpty(t *testing.T) {
+	t.Helper()
+	m.endsServices(t)
 	after, err := m.Snapshot(t.Context())
 	must(t, err)
 	for path, file := range after.Files {
