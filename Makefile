@@ -239,8 +239,7 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 
 .PHONY: ci
 ci: fmt-check lint generate-check cross test test-with-programs test-modules test-tracers ## the checks that every change must pass
-	@# The demonstration waits for most of its time, beside the tests under Wine.
-	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s -j2 $$targets
+	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s $$targets
 	@hack/skipped
 	@echo "make: figures that are other ones than in .ci/figures:"; go run ./internal/verify/figures -changes
 	@echo "make: ci passed; what changed is tested besides by:" $$(hack/by-path long) >&2
