@@ -107,9 +107,9 @@ func PackLayout(dir, name string, created time.Time) error {
 	return packFile(files, name, created)
 }
 
-// packPayload packs the executables into one file, below a folder payload.
+// packPayload packs the executables into one file, below a folder payload. They are checked when the image is made.
 func (i Image) packPayload(name string) error {
-	executables, err := i.payload()
+	executables, err := store.Open(i.Payload)
 	if err != nil {
 		return err
 	}
