@@ -43,9 +43,9 @@ logins() { cat "$out"/made/win-[1-4]/log | grep -c '^Accepted publickey'; }
 no_logins() {
 	local after
 	after=$(logins)
-	[ "$after" -eq "$1" ] || fail "$((after - $1)) SSH connections to the nodes meanwhile"
-	say 'SSH connections to the four nodes meanwhile: 0.'
-	echo 0 >"$out/logins"
+	[ "$after" -eq "$1" ] || fail "$((after - $1)) SSH connections to the nodes since they joined"
+	say 'SSH connections to the four nodes since they joined: 0.'
+	echo $((after - $1)) >"$out/logins"
 }
 
 # fetched: all four have the executable that the new operator brings.
@@ -55,7 +55,7 @@ fetched() {
 }
 
 # removed: win-4 is no node, and nothing of the operator is left on its host.
-removed() { ! "$client" nodes | grep -q '^win-4 ' && [ ! -e "$out/made/win-4/machine/C/k" ]; }
+removed() { ! "$client" nodes | grep '^win-4 ' >/dev/null && [ ! -e "$out/made/win-4/machine/C/k" ]; }
 
 # watch FILE: print how the nodes move, to the file too, until unwatch.
 watch() {

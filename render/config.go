@@ -68,30 +68,6 @@ const (
 	WindowsRebootsCoordinate WindowsRebootMode = "Coordinate"
 )
 
-// KeysMode is how the operator treats hosts that refuse its key, and whose node agent cannot write it.
-type KeysMode string
-
-const (
-	// KeysRotate lists them. Node agents write the key of all others.
-	KeysRotate KeysMode = "Rotate"
-	// KeysReplace also deletes their Machines, one at a time for each MachineSet.
-	KeysReplace KeysMode = "Replace"
-)
-
-// SSHMode is when the operator logs in to hosts that have joined.
-type SSHMode string
-
-const (
-	// SSHJoinAndRescue logs in where a node agent cannot do the work.
-	SSHJoinAndRescue SSHMode = "JoinAndRescue"
-	// SSHAlways also logs in to confirm each new key.
-	SSHAlways SSHMode = "Always"
-)
-
-// ConfirmsKeys reports whether the operator logs in to each host to confirm that it accepts a new key. Only a login shows
-// that a host refuses it, which KeysReplace asks for.
-func (s Settings) ConfirmsKeys() bool { return s.SSH == SSHAlways || s.Keys == KeysReplace }
-
 // PullSecretMode is for what Windows nodes have the cluster's pull secret.
 type PullSecretMode string
 
@@ -325,7 +301,7 @@ func wrongType(err error) string {
 
 func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	findings := slices.Concat(
-		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Mirrors.checkValues(), s.Kubernetes.checkValues(), s.Executables.checkValues(),
+		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Mirrors.checkValues(), s.Kubernetes.checkValues(), s.Executables.checkValues(), s.checkLogins(),
 		decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings),
 	)
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
@@ -333,12 +309,6 @@ func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	}
 	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
 		findings = append(findings, invalidSetting("adoption", "%q is neither Manual nor Rollout", s.Adoption))
-	}
-	if s.Keys != KeysRotate && s.Keys != KeysReplace {
-		findings = append(findings, invalidSetting("keys", "%q is neither Rotate nor Replace", s.Keys))
-	}
-	if s.SSH != SSHJoinAndRescue && s.SSH != SSHAlways {
-		findings = append(findings, invalidSetting("ssh", "%q is neither JoinAndRescue nor Always", s.SSH))
 	}
 	if !slices.Contains([]WindowsRebootMode{
 		WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate,

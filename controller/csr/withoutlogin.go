@@ -16,8 +16,8 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// withoutLogin returns the known facts, with what is known of a host that is not asked: of a recorded one its record, of
-// one whose Node waits for adoption the resolver's answers. Where that is not enough, the host is asked.
+// withoutLogin returns the known facts for a host that is not asked: a recorded one is judged by its record, and one whose
+// Node waits for adoption by the resolver's answers. Where that is not enough, the host is asked.
 func (a *Approver) withoutLogin(ctx context.Context, h certificates.Host, k certificates.Known,
 	inputs *desired.Hosts) (certificates.Known, error) {
 	var node corev1.Node

@@ -68,8 +68,8 @@ type Record struct {
 	Node    string    `json:"node,omitempty"`
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	Origin  Origin    `json:"origin,omitempty"`
-	// Served are the IP addresses besides the entry in the serving certificate of the Node that was approved last, each
-	// because the host was reached there under its pinned key. They are separated by blanks.
+	// Served are the IP addresses besides the entry at which the host was reached under its pinned key for the last
+	// serving certificate that needed a login, separated by blanks.
 	Served string `json:"served,omitempty"`
 	// Adopting is true while the host has the agent of another operator, and gets its bundle over SSH.
 	Adopting bool `json:"adopting,omitempty"`

@@ -25,8 +25,8 @@ type Images struct {
 	sent    map[string]int
 }
 
-// Add adds an image with the executables of a folder, and returns its digest.
-func (i *Images) Add(folder string) (string, error) {
+// AddImage adds an image with the executables of a folder, and returns its digest.
+func (i *Images) AddImage(folder string) (string, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.content == nil {
@@ -76,7 +76,7 @@ const repository = "team/wmco"
 // New returns a registry with the executables of a folder.
 func New(t testing.TB, folder string) *Server {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", folder)
+	s, err := ServeImage("127.0.0.1:0", folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +84,10 @@ func New(t testing.TB, folder string) *Server {
 	return s
 }
 
-// Listen returns a registry at an address with the executables of a folder.
-func Listen(address, folder string) (*Server, error) {
+// ServeImage returns a registry at an address with the executables of a folder.
+func ServeImage(address, folder string) (*Server, error) {
 	s := &Server{}
-	d, err := s.Add(folder)
+	d, err := s.AddImage(folder)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (w *world) addReleases(t testing.TB) {
 		r, err := readRelease(folder)
 		must(t, err)
 		r.version, r.pod = []string{"11.0.0-9f27c41", "11.1.0-0c5d2aa"}[i], fmt.Sprintf("operator-%d", i)
-		digest, err := w.registries.images.Add(folder)
+		digest, err := w.registries.images.AddImage(folder)
 		must(t, err)
 		r.image = "registry-0.example.com/windows/operator@" + digest
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: r.pod}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}}}

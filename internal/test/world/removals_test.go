@@ -170,8 +170,8 @@ func removalOf(n corev1.Node) published.RemovalProgress {
 	return r.Removal
 }
 
-// endOf returns what is left to do on machines whose entries were removed, and forgets those that are no nodes any longer. There is no SSH, so that one
-// whose entry came back too late does not join again: a person removes it.
+// endOf returns why a machine whose entry was removed is not at rest, and forgets machines that have left. Without SSH, one whose entry came back too late
+// does not join again: its entry is removed.
 func (w *world) endOf(t testing.TB) string {
 	t.Helper()
 	for _, m := range w.named(func(m *machine) bool { return m.ends && runs(m) }) {

@@ -134,7 +134,7 @@ func (n *Node) runUntilBoot(ctx context.Context) (booting bool, err error) {
 		stopAgent()
 	}
 	if states[1].Status == plan.ServiceRunning {
-		notify(n.removals)
+		notifyOnce(n.removals)
 	}
 	stopped := make(chan struct{})
 	var failed error
@@ -247,7 +247,7 @@ type processes struct {
 func (p processes) Reboot(ctx context.Context, reason string) error {
 	err := p.Memory.Reboot(ctx, reason)
 	if err == nil {
-		notify(p.of.boots)
+		notifyOnce(p.of.boots)
 	}
 	return err
 }
@@ -256,7 +256,7 @@ func (p processes) Reboot(ctx context.Context, reason string) error {
 func (p processes) StartService(ctx context.Context, name string) error {
 	err := p.Memory.StartService(ctx, name)
 	if err == nil && name == bundle.RemovalService {
-		notify(p.of.removals)
+		notifyOnce(p.of.removals)
 	}
 	return err
 }
@@ -269,7 +269,7 @@ func (p processes) StopService(ctx context.Context, name string) error {
 	return p.Memory.StopService(ctx, name)
 }
 
-func notify(c chan<- struct{}) {
+func notifyOnce(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // it is known

@@ -29,7 +29,7 @@ func writePayload(from, version, to string, others []string) error {
 
 // serveRegistry prints the name of the image with a payload, and serves it until it is interrupted.
 func serveRegistry(ctx context.Context, address, folder string) error {
-	s, err := registrytest.Listen(address, folder)
+	s, err := registrytest.ServeImage(address, folder)
 	if err != nil {
 		return err
 	}
