@@ -239,14 +239,15 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 
 .PHONY: ci
 ci: fmt-check lint generate-check cross test test-with-programs test-modules test-tracers ## the checks that every change must pass
-	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s $$targets
+	@hack/changed $(MAKE)
 	@hack/skipped
 	@echo "make: figures that are other ones than in .ci/figures:"; go run ./internal/verify/figures -changes
 	@echo "make: ci passed; what changed is tested besides by:" $$(hack/by-path long) >&2
 
 .PHONY: by-path
 by-path: ## the targets of test-all that the changes since WMCO_BASE need, also those that take longer than make ci
-	@targets=$$(hack/by-path short; hack/by-path long); [ -z "$$targets" ] || $(MAKE) -s $$targets
+	@hack/changed $(MAKE)
+	@targets=$$(hack/by-path long); [ -z "$$targets" ] || $(MAKE) -s $$targets
 	@hack/skipped
 
 .PHONY: ci-full
