@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
 )
 
@@ -12,16 +13,16 @@ import (
 func TestTheServiceOfARemovalEnds(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "machine")
 	var out, complaints bytes.Buffer
-	a := &app{stdout: &out, stderr: &complaints, clock: clock{}, root: root}
-	if status := run(t.Context(), a, []string{"machine", "create"}); status != 0 {
+	p := commands.Program{Stdout: &out, Stderr: &complaints, Clock: clock{}}
+	if status := commands.Execute(t.Context(), newRoot(p), []string{"--root", root, "machine", "create"}); status != 0 {
 		t.Fatal(complaints.String())
 	}
 	for range 2 { // another process has ended it
-		if status := run(t.Context(), a, []string{"cleanup", "--service"}); status != 0 {
+		if status := commands.Execute(t.Context(), newRoot(p), []string{"--root", root, "cleanup", "--service"}); status != 0 {
 			t.Fatalf("status %d: %s", status, complaints.String())
 		}
 	}
-	if status := run(t.Context(), a, []string{"cleanup", "--service", "--log-dir", filepath.Join(root, "missing", "\x00")}); status != cli.ExitUsage {
+	if status := commands.Execute(t.Context(), newRoot(p), []string{"--root", root, "cleanup", "--service", "--log-dir", filepath.Join(root, "missing", "\x00")}); status != cli.ExitUsage {
 		t.Errorf("without a folder for logs: status %d", status)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/folderhost"
@@ -109,7 +110,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range rootCommand(&app{}).Commands() {
+	for _, c := range newRoot(commands.Program{}).Commands() {
 		if c.Name() == "help" || c.Name() == "completion" {
 			continue
 		}
@@ -206,8 +207,8 @@ func (m *docHost) bundle(t *testing.T, configuration string) (manifest, stream [
 func (m *docHost) run(t *testing.T, want int, stdin []byte, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	a := &app{stdin: bytes.NewReader(stdin), stdout: &out, stderr: io.Discard, clock: m.clock, version: "v1.0.0", root: m.root}
-	if got := run(t.Context(), a, args); got != want {
+	p := commands.Program{Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: io.Discard, Clock: m.clock, Version: "v1.0.0"}
+	if got := commands.Execute(t.Context(), newRoot(p), append([]string{"--root", m.root}, args...)); got != want {
 		t.Errorf("%v: exit status %d, want %d", args, got, want)
 	}
 	return out.String()

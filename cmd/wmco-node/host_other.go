@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"syscall"
@@ -16,28 +17,36 @@ import (
 	"wmco/applier/agent/images"
 	"wmco/applier/collect"
 	"wmco/applier/selftest"
+	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/hostsim/folderhost"
 )
 
-// platformCommands adds the commands of simulated hosts.
-func platformCommands(cmd *cobra.Command, a *app) {
-	cmd.PersistentFlags().StringVar(&a.root, "root", a.root, "folder of a simulated host (non-Windows only)")
-	cmd.AddCommand(machineCommand(a))
+// newRoot returns the commands for a simulated host, and those that make one.
+func newRoot(p commands.Program) *cobra.Command {
+	host := &folder{root: os.Getenv("WMCO_NODE_ROOT")}
+	p.Host = host
+	root := p.Root()
+	root.PersistentFlags().StringVar(&host.root, "root", host.root, "folder of a simulated host (non-Windows only)")
+	root.AddCommand(machineCommand(host))
+	return root
 }
+
+// folder implements commands.Host for a host in a folder.
+type folder struct{ root string }
 
 var errNoRoot = errors.New("not running on Windows: name the folder of a simulated host with --root")
 
-func openHost(root string) (applier.Host, error) { return openFolder(root) }
+func (s *folder) Open() (applier.Host, error) { return s.openFolder() }
 
-func openFolder(root string) (*folderhost.Host, error) {
-	if root == "" {
+func (s *folder) openFolder() (*folderhost.Host, error) {
+	if s.root == "" {
 		return nil, errNoRoot
 	}
 	onChange, err := killBefore(os.Getenv("WMCO_NODE_KILL_AT"))
 	if err != nil {
 		return nil, err
 	}
-	return folderhost.New(root, folderhost.Options{OnChange: onChange})
+	return folderhost.New(s.root, folderhost.Options{OnChange: onChange})
 }
 
 // killBefore returns what kills this process when it is called the n-th time, from 0: tests kill it before a change of
@@ -56,33 +65,32 @@ func killBefore(n string) (onChange func(), err error) {
 	}, err
 }
 
-// openMachine returns the simulated host for the self-test.
-func openMachine(root string) (selftest.Machine, error) {
-	if root == "" {
+func (s *folder) Machine() (selftest.Machine, error) {
+	if s.root == "" {
 		return nil, errNoRoot
 	}
-	return folderhost.NewMachine(root, folderhost.Options{}), nil
+	return folderhost.NewMachine(s.root, folderhost.Options{}), nil
 }
 
-// openSystem returns the facts of the Windows of a simulated host.
-func openSystem(root string) collect.System { return folderhost.System(root) }
+func (s *folder) System() collect.System { return folderhost.System(s.root) }
 
-// localImages returns nil: a simulated host has no containerd.
-func localImages() (images.Runtime, error) { return nil, nil } //nolint:nilnil // there is none
+func (*folder) Images() (images.Runtime, error) { return nil, nil } //nolint:nilnil // there is none
 
 // playRole returns false: no copy of this program runs on a simulated host.
 func playRole() (played bool, status int) { return false, 0 }
 
-// readLinked reads a file: a simulated kubelet makes a copy where the real one makes a link.
-func readLinked(ctx context.Context, host applier.Host, path string) ([]byte, error) {
-	return readKey(ctx, host, path)
+// OpenLinked opens a file: a simulated kubelet makes a copy where the real one makes a link.
+func (*folder) OpenLinked(ctx context.Context, host applier.Host, path string) (io.ReadCloser, error) {
+	return host.Open(ctx, path)
 }
 
-// settleLimit is short, because the services of a simulated host do not change by themselves.
-const settleLimit = 10 * time.Millisecond
+// Settle is short, because the services of a simulated host do not change by themselves.
+func (*folder) Settle() time.Duration { return 10 * time.Millisecond }
 
-// guardLimit is that of the engine.
-func guardLimit() (time.Duration, error) { return 0, nil }
+// Guard is that of the engine.
+func (*folder) Guard() (time.Duration, error) { return 0, nil }
 
-// asService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
-func asService(ctx context.Context, _ string, run func(context.Context) error) error { return run(ctx) }
+// AsService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
+func (*folder) AsService(ctx context.Context, _ string, run func(context.Context) error) error {
+	return run(ctx)
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"wmco/applier/winhost"
 	"wmco/applier/winhost/inspect"
 	"wmco/applier/winhost/services"
+	"wmco/cmd/wmco-node/commands"
 )
 
 // wine is "yes" only in builds for tests under Wine, set by the linker: -X main.wine=yes. The program does not detect
@@ -28,50 +30,50 @@ var wine string //nolint:gochecknoglobals // the linker sets it
 // minutes.
 var guardWait string //nolint:gochecknoglobals // the linker sets it
 
-func guardLimit() (time.Duration, error) {
+// newRoot returns the commands for the host that the program runs on.
+func newRoot(p commands.Program) *cobra.Command {
+	p.Host = local{}
+	return p.Root()
+}
+
+// local implements commands.Host for this Windows.
+type local struct{}
+
+func (local) Guard() (time.Duration, error) {
 	if guardWait == "" {
 		return 0, nil
 	}
 	return time.ParseDuration(guardWait)
 }
 
-// platformCommands adds nothing: the host is the one that the program runs on.
-func platformCommands(*cobra.Command, *app) {}
-
-func openHost(string) (applier.Host, error) {
+func (local) Open() (applier.Host, error) {
 	return winhost.New(winhost.Options{Wine: wine == "yes"}), nil
 }
 
-// openMachine returns this machine for the self-test.
-func openMachine(string) (selftest.Machine, error) {
+func (local) Machine() (selftest.Machine, error) {
 	return thismachine.Machine{Wine: wine == "yes"}, nil
 }
 
-// openSystem returns the facts of this Windows.
-func openSystem(string) collect.System { return inspect.System{} }
+func (local) System() collect.System { return inspect.System{} }
 
-// localImages returns the containerd of this host. It is not asked before the bundle lists an image.
-func localImages() (images.Runtime, error) { return cri.NewLocal() }
+// Images returns a client that asks nothing before the bundle lists an image.
+func (local) Images() (images.Runtime, error) { return cri.NewLocal() }
 
 // playRole makes a copy of this program act as a service of the self-test.
 func playRole() (played bool, status int) { return thismachine.Play() }
 
-// readLinked follows the link that the kubelet makes, which a Host does not.
-func readLinked(_ context.Context, _ applier.Host, path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return readAll(file, path)
+// OpenLinked follows the link that the kubelet makes, which an applier.Host does not.
+func (local) OpenLinked(_ context.Context, _ applier.Host, path string) (io.ReadCloser, error) {
+	return os.Open(path)
 }
 
 // sinceBoot is GetTickCount64, which cannot be set
 // (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64).
 func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 
-// settleLimit is none: the bundle has how long services must stay healthy.
-const settleLimit = 0
+// Settle is none: the bundle has how long services must stay healthy.
+func (local) Settle() time.Duration { return 0 }
 
-func asService(_ context.Context, name string, run func(context.Context) error) error {
+func (local) AsService(_ context.Context, name string, run func(context.Context) error) error {
 	return services.RunAsService(name, run)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // machineCommand is for simulated hosts only.
-func machineCommand(a *app) *cobra.Command {
+func machineCommand(s *folder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "machine",
 		Short: "Create and boot a simulated host (not on Windows)",
@@ -31,7 +31,7 @@ behaviour.json, which lists what fails on the host.` + cli.ExitHelp(
 			"0  done", "2  the host exists already, or the facts cannot be read",
 		),
 		Args: cli.Usage{}.Check,
-		RunE: func(*cobra.Command, []string) error { return a.createMachine(factsFile) },
+		RunE: func(*cobra.Command, []string) error { return s.createMachine(factsFile) },
 	}
 	create.Flags().StringVar(&factsFile, "facts", "", "file with the facts of the host, as `wmco-node facts` prints them")
 	boot := &cobra.Command{
@@ -40,15 +40,15 @@ behaviour.json, which lists what fails on the host.` + cli.ExitHelp(
 		Long: "Stop everything, activate pending settings, and start the services that start automatically." +
 			cli.ExitHelp("0  done", "2  the host does not exist"),
 		Args: cli.Usage{}.Check,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.bootMachine(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.bootMachine(cmd.Context()) },
 	}
 	cmd.AddCommand(create, boot)
 	cli.Group(cmd)
 	return cmd
 }
 
-func (a *app) createMachine(factsFile string) error {
-	if a.root == "" {
+func (s *folder) createMachine(factsFile string) error {
+	if s.root == "" {
 		return errNoRoot
 	}
 	facts := bundle.Facts{Schema: bundle.FactsSchema, HostName: "windows", Addresses: []string{"10.0.0.10"}, OSBuild: "10.0.20348"}
@@ -67,15 +67,15 @@ func (a *app) createMachine(factsFile string) error {
 		}
 		facts = all[0]
 	}
-	host, err := folderhost.Create(a.root, folderhost.Options{Facts: facts})
+	host, err := folderhost.Create(s.root, folderhost.Options{Facts: facts})
 	if err != nil {
 		return err
 	}
 	return host.Close()
 }
 
-func (a *app) bootMachine(ctx context.Context) error {
-	host, err := openFolder(a.root)
+func (s *folder) bootMachine(ctx context.Context) error {
+	host, err := s.openFolder()
 	if err != nil {
 		return err
 	}

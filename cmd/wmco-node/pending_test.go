@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
+	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
 )
 
@@ -148,7 +149,7 @@ func TestThePendingKeyOfTheKubeletIsPrintedWithoutItsPrivateHalf(t *testing.T) {
 func execute(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, clock: clock{}, version: "test"}
-	status := run(t.Context(), a, args)
+	p := commands.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Clock: clock{}, Version: "test"}
+	status := commands.Execute(t.Context(), newRoot(p), args)
 	return out.String(), status
 }

@@ -37,23 +37,6 @@ func TestTheProgramRunsNothingButThePayload(t *testing.T) {
 	}
 }
 
-// TestTheEngineHasTheTable: no flag and no variable of the environment is between the program and its table.
-func TestTheEngineHasTheTable(t *testing.T) {
-	s := newSimulated(t, program(t))
-	e, err := (&app{clock: clock{}, root: s.root}).engine("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := bundletest.New().Bundle(t)
-	if err := e.Permits(b); err != nil {
-		t.Error(err)
-	}
-	b.Cluster.Services[0].Name = "WinDefend"
-	if e.Permits(b) == nil {
-		t.Error("a foreign service is permitted")
-	}
-}
-
 // TestBundlesOfOlderVersionsArePermitted: this version goes on with what older ones applied. Only the HNS network is not of a release: the
 // bundles of tests had one of their own.
 func TestBundlesOfOlderVersionsArePermitted(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"wmco/applier/selftest"
 	"wmco/applier/selftest/result"
 	"wmco/bundle"
+	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/folderhost"
 	"wmco/internal/hostsim/simulation"
@@ -23,11 +24,11 @@ func selftested(t *testing.T, prepare func(*folderhost.Host), args ...string) (s
 	t.Helper()
 	root := t.TempDir()
 	var out, failed bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &failed, clock: clock{}, version: "test", root: root}
-	if status := run(t.Context(), a, []string{"machine", "create"}); status != cli.ExitDone {
+	p := commands.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failed, Clock: clock{}, Version: "test"}
+	if status := commands.Execute(t.Context(), newRoot(p), []string{"--root", root, "machine", "create"}); status != cli.ExitDone {
 		t.Fatal(failed.String())
 	}
-	host, err := openFolder(root)
+	host, err := (&folder{root: root}).openFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func selftested(t *testing.T, prepare func(*folderhost.Host), args ...string) (s
 		t.Fatal(err)
 	}
 	out.Reset()
-	return run(t.Context(), a, append([]string{"selftest"}, args...)), out.String(), failed.String()
+	return commands.Execute(t.Context(), newRoot(p), append([]string{"--root", root, "selftest"}, args...)), out.String(), failed.String()
 }
 
 func TestSelfTestPrintsALineForEachClauseAndOneResult(t *testing.T) {

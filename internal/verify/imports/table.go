@@ -253,14 +253,21 @@ var programRules = []rule{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
 		imports: []string{
-			"applier", "applier/plan", "applier/protocol", "applier/agent", "applier/agent/images",
-			"applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect",
-			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
-			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
+			"cmd/wmco-node/commands", "applier", "applier/agent/images", "applier/agent/images/cri", "applier/collect", "applier/ownfile",
+			"applier/selftest", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle",
+			"internal/cli", "internal/hostsim/folderhost",
+		},
+		never: join(rendering, remote),
+	},
+	{
+		pkg: "cmd/wmco-node/commands",
+		imports: []string{
+			"applier", "applier/plan", "applier/protocol", "applier/agent", "applier/agent/images", "bundle/published", "applier/collect",
+			"applier/selftest", "applier/selftest/result", "bundle", "preflight", "bundle/archive",
 			"internal/cli", "applier/ownfile", "layout", "gateway", "gateway/places", "gateway/registry", "gateway/signatures", "payload",
 			"payload/fetch", "payload/sources", "applier/agent/executables",
 		},
-		never: join(rendering, remote),
+		never: join(rendering, remote, []string{"applier/winhost/...", "internal/hostsim/..."}),
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "docs"},

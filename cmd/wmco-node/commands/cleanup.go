@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type cleanupFlags struct {
 	logDir  string
 }
 
-func cleanupCommand(a *app) *cobra.Command {
+func cleanupCommand(p Program) *cobra.Command {
 	var f cleanupFlags
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -32,13 +32,13 @@ Logs, Windows features and the host name stay.` + cli.ExitHelp(
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.service {
-				return a.removeNode(cmd.Context(), f)
+				return p.removeNode(cmd.Context(), f)
 			}
-			e, err := a.engine("cleanup")
+			e, err := p.engine("cleanup")
 			if err != nil {
 				return err
 			}
-			e.Emit = a.emitter(f.format)
+			e.Emit = p.emitter(f.format)
 			defer cli.Orderly(cmd.Context())()
 			return ended(e.Cleanup(cmd.Context(), applier.Options{DryRun: f.dryRun, LockWait: f.wait}))
 		},
@@ -52,20 +52,20 @@ Logs, Windows features and the host name stay.` + cli.ExitHelp(
 }
 
 // removeNode is bundle.RemovalService: it ends when nothing is left on the host.
-func (a *app) removeNode(ctx context.Context, f cleanupFlags) error {
-	log, closeLogs, err := a.openLogs(f.logDir)
+func (p Program) removeNode(ctx context.Context, f cleanupFlags) error {
+	log, closeLogs, err := p.openLogs(f.logDir)
 	if err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	defer closeLogs()
-	e, err := a.engine("cleanup --service")
+	e, err := p.engine("cleanup --service")
 	if err != nil {
 		return err
 	}
 	server := agent.NewAPIServer(agent.Connection{
-		Kubeconfig: applier.RemovalAccess, Log: log, Clock: a.clock,
+		Kubeconfig: applier.RemovalAccess, Log: log, Clock: p.Clock,
 		ReadFile: func(string) ([]byte, error) { return e.ReadRemovalAccess(ctx) },
 	})
 	remover := agent.Remover{Engine: e, Cluster: server, Log: log, Jitter: jitter}
-	return asService(ctx, bundle.RemovalService, remover.Run)
+	return p.Host.AsService(ctx, bundle.RemovalService, remover.Run)
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type applyFlags struct {
 	removeKeys bool
 }
 
-func applyCommand(a *app) *cobra.Command {
+func applyCommand(p Program) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply",
@@ -42,7 +42,7 @@ archive: the manifest and the contents that observe lists as missing. Events are
 				"5    rolled back, the host has its previous state", "130  interrupted",
 			),
 		Args: cli.Usage{}.Check,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.apply(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.apply(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
@@ -61,21 +61,21 @@ archive: the manifest and the contents that observe lists as missing. Events are
 	return cmd
 }
 
-func (a *app) apply(ctx context.Context, f applyFlags) error {
+func (p Program) apply(ctx context.Context, f applyFlags) error {
 	impact, err := f.maxImpact()
 	if err != nil {
 		return err
 	}
-	e, err := a.engine("apply")
+	e, err := p.engine("apply")
 	if err != nil {
 		return err
 	}
-	r, err := a.bundleIn(ctx, f.text)
+	r, err := p.bundleIn(ctx, f.text)
 	if err != nil {
 		return err
 	}
 	defer cli.Orderly(ctx)()
-	e.Emit = a.emitter(f.format)
+	e.Emit = p.emitter(f.format)
 	f.allow(e)
 	o := applier.Options{
 		DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait,
@@ -105,14 +105,14 @@ func ended(o applier.Outcome, err error) error {
 	return nil
 }
 
-func confirmCommand(a *app) *cobra.Command {
+func confirmCommand(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm DIGEST",
 		Short: "Confirm the bundle that is being applied",
 		Long:  "End the wait of `apply --confirm-within` in another process, without a rollback." + cli.ExitHelp("0  done", "2  not a digest"),
 		Args:  cli.Usage{Args: []string{"DIGEST"}}.Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := a.engine("confirm")
+			e, err := p.engine("confirm")
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func confirmCommand(a *app) *cobra.Command {
 	}
 }
 
-func factsCommand(a *app) *cobra.Command {
+func factsCommand(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "facts",
 		Short: "Print the facts of this host",
@@ -130,7 +130,7 @@ func factsCommand(a *app) *cobra.Command {
 			"kubelet as JSON: the input of `wmco render --facts`." + cli.ExitHelp("0  done"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := a.engine("facts")
+			e, err := p.engine("facts")
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func factsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(facts)
+			return p.print(facts)
 		},
 	}
 }
@@ -161,7 +161,7 @@ func (f *applyFlags) maxImpact() (bundle.Impact, error) {
 	return impact, nil
 }
 
-func repairCommand(a *app) *cobra.Command {
+func repairCommand(p Program) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "repair",
@@ -178,11 +178,11 @@ back an interrupted run.` + cli.ExitHelp(
 			if err != nil {
 				return err
 			}
-			e, err := a.engine("repair")
+			e, err := p.engine("repair")
 			if err != nil {
 				return err
 			}
-			e.Emit = a.emitter(f.format)
+			e.Emit = p.emitter(f.format)
 			defer cli.Orderly(cmd.Context())()
 			return ended(e.Repair(cmd.Context(), applier.Options{
 				DryRun: f.dryRun, Full: f.full, LockWait: f.wait, MaxImpact: impact, Restart: f.restart,

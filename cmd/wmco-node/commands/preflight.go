@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"wmco/preflight"
 )
 
-func preflightCommand(a *app) *cobra.Command {
+func preflightCommand(p Program) *cobra.Command {
 	var f preflightFlags
 	cmd := &cobra.Command{
 		Use:   "preflight",
@@ -29,7 +29,7 @@ With -o json, the answer of the host is printed, from which wmco makes the findi
 				"2  invalid usage, or stdin cannot be read", "130  interrupted",
 			),
 		Args: cli.Usage{}.Check,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.preflight(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.preflight(cmd.Context(), f) },
 	}
 	cmd.Flags().BoolVar(&f.stdin, "stdin", false, "read the question of wmco preflight from stdin")
 	textFlag(cmd, &f.text)
@@ -43,10 +43,10 @@ type preflightFlags struct {
 	format      cli.Format
 }
 
-func (a *app) preflight(ctx context.Context, f preflightFlags) error {
+func (p Program) preflight(ctx context.Context, f preflightFlags) error {
 	q := preflight.Question{Schema: preflight.Schema}
 	if f.stdin {
-		var in io.Reader = newPatient(cli.Reader(ctx, a.stdin), stdinSilence)
+		var in io.Reader = newPatient(cli.Reader(ctx, p.Stdin), stdinSilence)
 		if f.text {
 			in = base64.NewDecoder(base64.StdEncoding, in)
 		}
@@ -55,19 +55,19 @@ func (a *app) preflight(ctx context.Context, f preflightFlags) error {
 			return cli.UsageError("%w", err)
 		}
 	}
-	host, err := openHost(a.root)
+	host, err := p.Host.Open()
 	if err != nil {
 		return cli.UsageError("%w", err)
 	}
-	answer := collect.Answer(ctx, q, host, openSystem(a.root), collect.Options{Now: time.Now})
+	answer := collect.Answer(ctx, q, host, p.Host.System(), collect.Options{Now: time.Now})
 	if answer.Facts.Kubelet, err = kubeletOf(ctx, host); err != nil {
 		answer.Unread = append(answer.Unread, "kubelet: "+err.Error())
 	}
 	findings := preflight.Findings(q, answer)
 	if f.format == cli.JSON {
-		err = a.print(answer)
+		err = p.print(answer)
 	} else {
-		a.printFindings(findings)
+		p.printFindings(findings)
 	}
 	if err == nil && findings.Refused() {
 		return cli.Exit(cli.ExitDiffers)
@@ -75,11 +75,11 @@ func (a *app) preflight(ctx context.Context, f preflightFlags) error {
 	return err
 }
 
-func (a *app) printFindings(findings bundle.Findings) {
+func (p Program) printFindings(findings bundle.Findings) {
 	for _, f := range findings {
-		cli.Printf(a.stdout, "%-7s  %s\n         %s\n         fix: %s\n", f.Severity, f.Reason, f.Message, f.Fix)
+		cli.Printf(p.Stdout, "%-7s  %s\n         %s\n         fix: %s\n", f.Severity, f.Reason, f.Message, f.Fix)
 	}
 	if len(findings) == 0 {
-		cli.Printf(a.stdout, "nothing is missing\n")
+		cli.Printf(p.Stdout, "nothing is missing\n")
 	}
 }

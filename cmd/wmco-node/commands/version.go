@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"os"
@@ -24,7 +24,7 @@ type versionAnswer struct {
 	Digest bundle.Digest `json:"digest"`
 }
 
-func versionCommand(a *app) *cobra.Command {
+func versionCommand(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program and the digest of its file",
@@ -35,8 +35,8 @@ func versionCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(versionAnswer{
-				Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+			return p.print(versionAnswer{
+				Version: p.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 				Schema: bundle.Schema, Answers: protocol.Schema, Digest: digest,
 			})
 		},

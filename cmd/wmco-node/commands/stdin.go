@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -24,8 +24,8 @@ func textFlag(cmd *cobra.Command, text *bool) {
 const stdinSilence = 2 * time.Minute
 
 // bundleIn reads the bundle on stdin, until the context ends.
-func (a *app) bundleIn(ctx context.Context, text bool) (*archive.Reader, error) { //nolint:revive // the value of a flag
-	var in io.Reader = newPatient(cli.Reader(ctx, a.stdin), stdinSilence)
+func (p Program) bundleIn(ctx context.Context, text bool) (*archive.Reader, error) { //nolint:revive // the value of a flag
+	var in io.Reader = newPatient(cli.Reader(ctx, p.Stdin), stdinSilence)
 	if text {
 		in = base64.NewDecoder(base64.StdEncoding, in) // which skips line ends
 	}

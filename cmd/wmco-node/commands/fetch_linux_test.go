@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -49,16 +49,16 @@ func orderFor(t *testing.T, s *registrytest.Server) sources.Order {
 	return o
 }
 
-var goldenPayload = filepath.Join("..", "..", "golden", "payload")
+var goldenPayload = filepath.Join("..", "..", "..", "golden", "payload")
 
 // fetchesOn is a run of the command on a host in memory.
 func fetchesOn(t *testing.T, o sources.Order) (f fetching, events *[]protocol.Event) {
 	t.Helper()
 	clock := hostsim.NewClock(hostsim.Epoch())
-	a := &app{clock: clock}
+	p := Program{Clock: clock}
 	events = new([]protocol.Event)
 	engine := &applier.Engine{Host: hostsim.NewMemory(hostsim.Facts(), clock), Clock: clock, Permits: bundletest.Permit, Program: "test"}
-	return fetching{engine: engine, order: o, registry: a.registryOf(o), now: clock.Now, emit: func(e protocol.Event) { *events = append(*events, e) }}, events
+	return fetching{engine: engine, order: o, registry: p.registryOf(o), now: clock.Now, emit: func(e protocol.Event) { *events = append(*events, e) }}, events
 }
 
 // TestFetchedExecutablesAreKept: all of them come once, with the CAs of the order, and progress is told.
@@ -197,14 +197,12 @@ func TestOrdersOnStdin(t *testing.T) {
 		"no order":   {stdin: "dTpzZWNyZXQ=", status: cli.ExitUsage},
 		"too much":   {args: []string{"x"}, status: cli.ExitUsage},
 	} {
-		root := t.TempDir()
 		var out, complaints bytes.Buffer
-		a := &app{stdin: strings.NewReader(tt.stdin), stdout: &out, stderr: &complaints, clock: clock{}, root: root}
-		if status := run(t.Context(), a, []string{"machine", "create"}); status != 0 {
-			t.Fatalf("%s: %s", name, complaints.String())
+		clock := hostsim.NewClock(hostsim.Epoch())
+		p := Program{
+			Stdin: strings.NewReader(tt.stdin), Stdout: &out, Stderr: &complaints, Clock: clock, Host: memory{host: hostsim.NewMemory(hostsim.Facts(), clock)},
 		}
-		out.Reset()
-		if status := run(t.Context(), a, append([]string{"fetch"}, tt.args...)); status != tt.status || strings.Contains(out.String()+complaints.String(), "dTpz") {
+		if status := Execute(t.Context(), p.Root(), append([]string{"fetch"}, tt.args...)); status != tt.status || strings.Contains(out.String()+complaints.String(), "dTpz") {
 			t.Errorf("%s: status %d\n%s%s", name, status, out.String(), complaints.String())
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"wmco/internal/cli"
 )
 
-func guardCommand(a *app) *cobra.Command {
+func guardCommand(p Program) *cobra.Command {
 	var service bool
 	cmd := &cobra.Command{
 		Use:   "guard",
@@ -23,11 +23,11 @@ The node agent runs this command of the program before it, as the service ` + bu
 			cli.ExitHelp("0    nothing to restore", "4    restoring failed", "5    the bundle was rolled back", "130  interrupted"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := a.engine("guard")
+			e, err := p.engine("guard")
 			if err != nil {
 				return err
 			}
-			if e.GuardWait, err = guardLimit(); err != nil {
+			if e.GuardWait, err = p.Host.Guard(); err != nil {
 				return err
 			}
 			guard := func(ctx context.Context) error {
@@ -37,7 +37,7 @@ The node agent runs this command of the program before it, as the service ` + bu
 			if !service {
 				return guard(cmd.Context())
 			}
-			return asService(cmd.Context(), bundle.GuardService, func(ctx context.Context) error {
+			return p.Host.AsService(cmd.Context(), bundle.GuardService, func(ctx context.Context) error {
 				var back *applier.RolledBackError
 				if err := guard(ctx); !errors.As(err, &back) {
 					return err

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type pendingKey struct {
 	NotAfter time.Time `json:"notAfter,omitzero"`
 }
 
-func pendingKeyCommand(a *app) *cobra.Command {
+func pendingKeyCommand(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pending-key",
 		Short: "Print the public key with which the kubelet of this host asks for its first certificate",
@@ -47,21 +47,21 @@ request, so that no other host gets a certificate in the name of this one. A hos
 			cli.ExitHelp("0  done", "4  the key cannot be read"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			key, err := a.pendingKey(cmd.Context())
+			key, err := p.pendingKey(cmd.Context())
 			if err != nil {
 				return &cli.ExitError{Status: cli.ExitPartial, Err: err}
 			}
-			return a.print(key)
+			return p.print(key)
 		},
 	}
 }
 
-func (a *app) pendingKey(ctx context.Context) (pendingKey, error) {
-	host, err := openHost(a.root)
+func (p Program) pendingKey(ctx context.Context) (pendingKey, error) {
+	host, err := p.Host.Open()
 	if err != nil {
 		return pendingKey{}, err
 	}
-	if data, err := readLinked(ctx, host, currentKeyFile); err == nil {
+	if data, err := p.readLinked(ctx, host, currentKeyFile); err == nil {
 		if have, err := tls.X509KeyPair(data, data); err == nil {
 			signer, _ := have.PrivateKey.(crypto.Signer) // X509KeyPair returns no other
 			public, err := x509.MarshalPKIXPublicKey(signer.Public())
@@ -78,6 +78,15 @@ func (a *app) pendingKey(ctx context.Context) (pendingKey, error) {
 	}
 	public, err := publicKey(data, pendingKeyFile)
 	return pendingKey{PublicKey: public}, err
+}
+
+// readLinked reads a file of the host, also through a link.
+func (p Program) readLinked(ctx context.Context, host applier.Host, path string) ([]byte, error) {
+	file, err := p.Host.OpenLinked(ctx, host, path)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(file, path)
 }
 
 // readKey reads a file of the host.

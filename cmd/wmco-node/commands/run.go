@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"wmco/payload/fetch"
 )
 
-func runCommand(a *app) *cobra.Command {
+func runCommand(p Program) *cobra.Command {
 	var f agent.Flags
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -35,9 +35,9 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.Service {
-				return a.keep(cmd.Context(), f)
+				return p.keep(cmd.Context(), f)
 			}
-			return asService(cmd.Context(), bundle.AgentService, func(ctx context.Context) error { return a.keep(ctx, f) })
+			return p.Host.AsService(cmd.Context(), bundle.AgentService, func(ctx context.Context) error { return p.keep(ctx, f) })
 		},
 	}
 	f.AddToFlags(cmd.Flags())
@@ -48,14 +48,14 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 var errRestart = &cli.ExitError{Status: cli.ExitPartial, Err: agent.ErrRestart}
 
 // keep runs the agent until the context ends.
-func (a *app) keep(ctx context.Context, f agent.Flags) error {
+func (p Program) keep(ctx context.Context, f agent.Flags) error {
 	defer cli.Orderly(ctx)()
-	log, closeLogs, err := a.openLogs(f.LogDir)
+	log, closeLogs, err := p.openLogs(f.LogDir)
 	if err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	defer closeLogs()
-	e, err := a.engine("run")
+	e, err := p.engine("run")
 	if err != nil {
 		return err
 	}
@@ -67,16 +67,16 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	keeper := agent.Agent{Engine: e, Log: log, Options: options}
 	if f.Kubeconfig != "" {
 		keeper.Cluster = agent.NewAPIServer(agent.Connection{
-			Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock,
-			Pages: published.Pages(sourceTree), Spread: spread,
+			Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: p.Clock,
+			Pages: published.Pages(p.SourceTree), Spread: spread,
 		})
 	}
 	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
-	keeper.Registry = &fetch.Single{Client: &registry.Client{Now: a.clock.Now, Verified: verified, Insecure: insecure}}
-	if keeper.Images, err = localImages(); err != nil {
+	keeper.Registry = &fetch.Single{Client: &registry.Client{Now: p.Clock.Now, Verified: verified, Insecure: insecure}}
+	if keeper.Images, err = p.Host.Images(); err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
-	log.Info("started", "version", a.version, "interval", f.Interval, "reportOnly", f.ReportOnly, "kubeconfig", f.Kubeconfig)
+	log.Info("started", "version", p.Version, "interval", f.Interval, "reportOnly", f.ReportOnly, "kubeconfig", f.Kubeconfig)
 	if err := keeper.Run(ctx); err != nil {
 		return errRestart
 	}

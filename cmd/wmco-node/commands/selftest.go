@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"wmco/layout"
 )
 
-func selftestCommand(a *app) *cobra.Command {
+func selftestCommand(p Program) *cobra.Command {
 	var format cli.Format
 	var onNode bool
 	cmd := &cobra.Command{
@@ -33,30 +33,30 @@ address of the machine.` + cli.ExitHelp(
 			"4  this machine cannot be prepared, or something is left on it", "130  interrupted",
 		),
 		Args: cli.Usage{}.Check,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.selftest(cmd.Context(), format, onNode) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.selftest(cmd.Context(), format, onNode) },
 	}
 	cmd.Flags().BoolVar(&onNode, "on-node", false, "test although this machine is a node of a cluster")
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
-func (a *app) selftest(ctx context.Context, format cli.Format, onNode bool) error { //nolint:revive // the value of a flag
-	if why, err := a.nodeReason(ctx); err != nil {
+func (p Program) selftest(ctx context.Context, format cli.Format, onNode bool) error { //nolint:revive // the value of a flag
+	if why, err := p.nodeReason(ctx); err != nil {
 		return err
 	} else if why != "" && !onNode {
 		return cli.UsageError("this machine is a node: %s; run it on another machine, or with --on-node", why)
 	}
-	machine, err := openMachine(a.root)
+	machine, err := p.Host.Machine()
 	if err != nil {
 		return cli.UsageError("%w", err)
 	}
 	defer cli.Orderly(ctx)()
-	lines := a.stdout
+	lines := p.Stdout
 	if format == cli.JSON {
-		lines = a.stderr
+		lines = p.Stderr
 	}
 	r, err := selftest.Run(ctx, machine, selftest.Options{
-		Program: a.version, Now: time.Now,
+		Program: p.Version, Now: time.Now,
 		Tell: func(o result.Outcome) {
 			for _, line := range o.Lines() {
 				cli.Printf(lines, "%s\n", line)
@@ -64,7 +64,7 @@ func (a *app) selftest(ctx context.Context, format cli.Format, onNode bool) erro
 		},
 	})
 	if format == cli.JSON {
-		if failed := a.print(r); failed != nil {
+		if failed := p.print(r); failed != nil {
 			return failed
 		}
 	}
@@ -82,8 +82,8 @@ func (a *app) selftest(ctx context.Context, format cli.Format, onNode bool) erro
 }
 
 // nodeReason returns why this machine is a node, "" if it is none.
-func (a *app) nodeReason(ctx context.Context) (string, error) {
-	host, err := openHost(a.root)
+func (p Program) nodeReason(ctx context.Context) (string, error) {
+	host, err := p.Host.Open()
 	if err != nil {
 		return "", cli.UsageError("%w", err)
 	}

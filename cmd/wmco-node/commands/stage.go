@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 	"wmco/internal/cli"
 )
 
-func stageCommand(a *app) *cobra.Command {
+func stageCommand(p Program) *cobra.Command {
 	var text bool
 	var node identity
 	var wait time.Duration
@@ -24,16 +24,16 @@ interrupted transfer is resumed by the next one. Events are printed, one per lin
 			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := a.engine("stage")
+			e, err := p.engine("stage")
 			if err != nil {
 				return err
 			}
-			r, err := a.bundleIn(cmd.Context(), text)
+			r, err := p.bundleIn(cmd.Context(), text)
 			if err != nil {
 				return err
 			}
 			defer cli.Orderly(cmd.Context())()
-			e.Emit = a.emitter(format)
+			e.Emit = p.emitter(format)
 			node.allow(e)
 			return ended(e.Stage(cmd.Context(), r.Manifest, r, wait))
 		},

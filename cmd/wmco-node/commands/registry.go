@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type registryFlags struct {
 	service                                           bool
 }
 
-func registryCommand(a *app) *cobra.Command {
+func registryCommand(p Program) *cobra.Command {
 	var f registryFlags
 	cmd := &cobra.Command{
 		Use:   "registry",
@@ -46,9 +46,9 @@ The places of images are read again when their file changes. The proxy is that o
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.service {
-				return a.serveRegistry(cmd.Context(), f)
+				return p.serveRegistry(cmd.Context(), f)
 			}
-			return asService(cmd.Context(), layout.Gateway, func(ctx context.Context) error { return a.serveRegistry(ctx, f) })
+			return p.Host.AsService(cmd.Context(), layout.Gateway, func(ctx context.Context) error { return p.serveRegistry(ctx, f) })
 		},
 	}
 	flags := cmd.Flags()
@@ -63,9 +63,9 @@ The places of images are read again when their file changes. The proxy is that o
 }
 
 // serveRegistry runs the gateway until the context ends.
-func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
+func (p Program) serveRegistry(ctx context.Context, f registryFlags) error {
 	defer cli.Orderly(ctx)()
-	out := a.stderr
+	out := p.Stderr
 	if f.logFile != "" {
 		file, err := openLog(f.logFile)
 		if err != nil {
@@ -87,7 +87,7 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 		log.Warn("folders of an earlier process stay", "error", err)
 	}
 	verified, insecure := registry.Options{Proxy: *httpproxy.FromEnvironment()}.Transports()
-	client := &registry.Client{Now: a.clock.Now, Verified: verified, Insecure: insecure}
+	client := &registry.Client{Now: p.Clock.Now, Verified: verified, Insecure: insecure}
 	address := listener.Addr().String()
 	listTroubles := func(list []places.Trouble) error {
 		data, err := places.EncodeTroubles(list)
@@ -104,10 +104,10 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	_ = listTroubles(nil) // what an earlier process listed may be over; the node agent forgets it an hour later
-	log.Info("started", "version", a.version, "address", address)
+	log.Info("started", "version", p.Version, "address", address)
 	err = gateway.Server{
 		Handler: gateway.New(gateway.Options{
-			Address: address, Client: client, Log: log, Now: a.clock.Now,
+			Address: address, Client: client, Log: log, Now: p.Clock.Now,
 			Verify:  signatures.Program{Path: f.verifier, Folder: f.state}.Ask,
 			Random:  func(b []byte) { _, _ = rand.Read(b) }, // it does not fail (crypto/rand)
 			Trouble: listTroubles,
@@ -117,7 +117,7 @@ func (a *app) serveRegistry(ctx context.Context, f registryFlags) error {
 				Read: func() ([]byte, error) { return os.ReadFile(f.places) },
 			},
 		}),
-		Certificates: state, Clock: a.clock, Log: log,
+		Certificates: state, Clock: p.Clock, Log: log,
 	}.Run(ctx, listener)
 	if err != nil {
 		log.Error("stopped", "error", err)

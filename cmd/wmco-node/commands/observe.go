@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"wmco/internal/cli"
 )
 
-func observeCommand(a *app) *cobra.Command {
+func observeCommand(p Program) *cobra.Command {
 	var full bool
 	var f compareFlags
 	cmd := &cobra.Command{
@@ -24,7 +24,7 @@ archive as for apply. Nothing on the host changes.` + cli.ExitHelp(
 		),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (protocol.Observation, error) {
+			return p.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (protocol.Observation, error) {
 				return e.Observe(cmd.Context(), r.Manifest, r.Contents(), full)
 			})
 		},
@@ -47,7 +47,7 @@ func (f *compareFlags) add(cmd *cobra.Command) {
 	f.node.add(cmd)
 }
 
-func verifyCommand(a *app) *cobra.Command {
+func verifyCommand(p Program) *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -59,7 +59,7 @@ func verifyCommand(a *app) *cobra.Command {
 			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (protocol.Observation, error) {
+			return p.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (protocol.Observation, error) {
 				return e.Verify(cmd.Context(), r.Manifest, r.Contents())
 			})
 		},
@@ -69,15 +69,15 @@ func verifyCommand(a *app) *cobra.Command {
 }
 
 // compare reads the bundle, asks and prints. The exit status is 1 if anything differs.
-func (a *app) compare(
+func (p Program) compare(
 	ctx context.Context, f compareFlags, ask func(*applier.Engine, *archive.Reader) (protocol.Observation, error),
 ) error {
-	e, err := a.engine("observe")
+	e, err := p.engine("observe")
 	if err != nil {
 		return err
 	}
 	f.node.allow(e)
-	r, err := a.bundleIn(ctx, f.text)
+	r, err := p.bundleIn(ctx, f.text)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *app) compare(
 	if err != nil {
 		return err
 	}
-	if err := a.printObservation(f.format, o); err != nil {
+	if err := p.printObservation(f.format, o); err != nil {
 		return err
 	}
 	if !o.InSync || len(o.Unhealthy) > 0 {

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bufio"
@@ -12,10 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	certs "wmco/gateway/identity"
 	"wmco/gateway/places"
 	"wmco/gateway/signatures"
+	"wmco/internal/hostsim"
 )
 
 // blockedTable is a table in which an object blocks a registry.
@@ -41,7 +43,7 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	ended := make(chan error, 1)
 	log, stderr := io.Pipe()
 	go func() {
-		ended <- (&app{stderr: stderr, clock: clock{}}).serveRegistry(ctx, f)
+		ended <- (Program{Stderr: stderr, Clock: hostsim.NewClock(time.Now())}).serveRegistry(ctx, f)
 		_ = stderr.Close()
 	}()
 	lines := bufio.NewScanner(log)
@@ -76,7 +78,7 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	f.logFile = filepath.Join(dir, "log")
-	must(t, (&app{stderr: io.Discard, clock: clock{}}).serveRegistry(ctx, f)) // it has to stop
+	must(t, (Program{Stderr: io.Discard, Clock: hostsim.NewClock(time.Now())}).serveRegistry(ctx, f)) // it has to stop
 	if text, err := os.ReadFile(f.logFile); err != nil || !strings.Contains(string(text), "msg=stopped") {
 		t.Errorf("%v: %s", err, text)
 	}

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 	"wmco/payload/sources"
 )
 
-func fetchCommand(a *app) *cobra.Command {
+func fetchCommand(p Program) *cobra.Command {
 	var text bool
 	var wait time.Duration
 	var format cli.Format
@@ -38,16 +38,16 @@ proxy and CAs. They are kept as stage keeps them. Nothing that runs on this host
 			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := a.engine("fetch")
+			e, err := p.engine("fetch")
 			if err != nil {
 				return err
 			}
-			order, err := a.orderIn(cmd.Context(), text)
+			order, err := p.orderIn(cmd.Context(), text)
 			if err != nil {
 				return cli.UsageError("%w", err)
 			}
 			defer cli.Orderly(cmd.Context())()
-			f := fetching{engine: e, order: order, emit: a.emitter(format), now: a.clock.Now, wait: wait, registry: a.registryOf(order)}
+			f := fetching{engine: e, order: order, emit: p.emitter(format), now: p.Clock.Now, wait: wait, registry: p.registryOf(order)}
 			return f.fetchAll(cmd.Context())
 		},
 	}
@@ -58,8 +58,8 @@ proxy and CAs. They are kept as stage keeps them. Nothing that runs on this host
 }
 
 // orderIn reads the order on stdin.
-func (a *app) orderIn(ctx context.Context, text bool) (sources.Order, error) { //nolint:revive // the value of a flag
-	var in io.Reader = newPatient(cli.Reader(ctx, a.stdin), stdinSilence)
+func (p Program) orderIn(ctx context.Context, text bool) (sources.Order, error) { //nolint:revive // the value of a flag
+	var in io.Reader = newPatient(cli.Reader(ctx, p.Stdin), stdinSilence)
 	if text {
 		in = base64.NewDecoder(base64.StdEncoding, in)
 	}
@@ -68,7 +68,7 @@ func (a *app) orderIn(ctx context.Context, text bool) (sources.Order, error) { /
 
 // registryOf returns what fetches by an order. Its CAs are trusted beside those of the system: on Windows a pool of the
 // system asks Windows first, and then what was added to it (crypto/x509, SystemCertPool).
-func (a *app) registryOf(o sources.Order) *fetch.Single {
+func (p Program) registryOf(o sources.Order) *fetch.Single {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
@@ -76,7 +76,7 @@ func (a *app) registryOf(o sources.Order) *fetch.Single {
 	roots.AppendCertsFromPEM([]byte(o.TrustedCAs))
 	proxy := httpproxy.Config{HTTPProxy: o.Proxy.HTTP.Reveal(), HTTPSProxy: o.Proxy.HTTPS.Reveal(), NoProxy: o.Proxy.NoProxy}
 	verified, insecure := registry.Options{Roots: roots, Proxy: proxy}.Transports()
-	return &fetch.Single{Client: &registry.Client{Now: a.clock.Now, Verified: verified, Insecure: insecure}}
+	return &fetch.Single{Client: &registry.Client{Now: p.Clock.Now, Verified: verified, Insecure: insecure}}
 }
 
 // fetching is one run of the command.

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"fmt"
@@ -10,33 +10,33 @@ import (
 )
 
 // emitter returns what prints events.
-func (a *app) emitter(f cli.Format) func(protocol.Event) {
+func (p Program) emitter(f cli.Format) func(protocol.Event) {
 	if f == cli.Text {
-		return a.printEvent
+		return p.printEvent
 	}
-	return a.emit
+	return p.emit
 }
 
 // printEvent prints an event for people.
-func (a *app) printEvent(e protocol.Event) {
+func (p Program) printEvent(e protocol.Event) {
 	switch e.Event {
 	case protocol.EventReceived:
-		cli.Printf(a.stdout, "received %s\n", e.Content.Short())
+		cli.Printf(p.Stdout, "received %s\n", e.Content.Short())
 	case protocol.EventFetching:
-		cli.Printf(a.stdout, "fetched %d of %d bytes\n", e.Bytes, e.AllBytes)
+		cli.Printf(p.Stdout, "fetched %d of %d bytes\n", e.Bytes, e.AllBytes)
 	case protocol.EventPlan:
-		cli.Printf(a.stdout, "plan: %s\n", e.Message)
+		cli.Printf(p.Stdout, "plan: %s\n", e.Message)
 	case protocol.EventAction:
-		cli.Printf(a.stdout, "  %s\n", actionText(*e.Action))
+		cli.Printf(p.Stdout, "  %s\n", actionText(*e.Action))
 	case protocol.EventProbe:
-		cli.Printf(a.stdout, "  %s: %s\n", e.Service, e.Message)
+		cli.Printf(p.Stdout, "  %s: %s\n", e.Service, e.Message)
 	case protocol.EventConfirm, protocol.EventNote:
-		cli.Printf(a.stdout, "  %s\n", e.Message)
+		cli.Printf(p.Stdout, "  %s\n", e.Message)
 	case protocol.EventRollback:
-		cli.Printf(a.stdout, "rolling back: %s\n", e.Message)
+		cli.Printf(p.Stdout, "rolling back: %s\n", e.Message)
 	case protocol.EventResult:
 		cli.Printf(
-			a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"),
+			p.Stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"),
 			bundle.Count(e.Restarted, "service"),
 		)
 	}
@@ -46,9 +46,9 @@ func actionText(x protocol.Action) string {
 	return fmt.Sprintf("%-8s %s (%s; impact %s)", x.Verb, x.Entry, x.Reason, x.Impact)
 }
 
-func (a *app) printObservation(f cli.Format, o protocol.Observation) error {
+func (p Program) printObservation(f cli.Format, o protocol.Observation) error {
 	if f != cli.Text {
-		return a.print(o)
+		return p.print(o)
 	}
 	var b strings.Builder
 	for _, n := range o.Notes {
@@ -68,5 +68,5 @@ func (a *app) printObservation(f cli.Format, o protocol.Observation) error {
 	} else {
 		cli.Printf(&b, "%s, impact %s\n", bundle.Count(len(o.Actions), "action"), o.Impact)
 	}
-	return cli.PrintText(a.stdout, b.String())
+	return cli.PrintText(p.Stdout, b.String())
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -23,9 +23,9 @@ var levels = []struct {
 }
 
 // openLogs opens the logs in a folder; stderr where none is named.
-func (a *app) openLogs(dir string) (*slog.Logger, func(), error) {
+func (p Program) openLogs(dir string) (*slog.Logger, func(), error) {
 	if dir == "" {
-		return slog.New(slog.NewTextHandler(a.stderr, nil)), func() {}, nil
+		return slog.New(slog.NewTextHandler(p.Stderr, nil)), func() {}, nil
 	}
 	var all handlers
 	var files []io.Closer
