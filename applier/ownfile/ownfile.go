@@ -14,7 +14,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,19 +47,32 @@ func Check(args []string) error {
 	if err != nil {
 		return fmt.Errorf("finding the file of this program: %w", err)
 	}
-	if i := slices.Index(args, Flag); i >= 0 && i+1 < len(args) {
-		return checkSum(path, args[i+1])
-	}
-	return checkName(path)
+	return File{path, openFile}.Check(args)
 }
 
-func checkSum(path, want string) error {
+// File is the file of a program.
+type File struct {
+	Path string
+	Open func(path string) (io.ReadCloser, error)
+}
+
+func openFile(path string) (io.ReadCloser, error) { return os.Open(path) }
+
+// Check is as the function Check, for any program.
+func (f File) Check(args []string) error {
+	if i := slices.Index(args, Flag); i >= 0 && i+1 < len(args) {
+		return f.checkSum(args[i+1])
+	}
+	return f.checkName()
+}
+
+func (f File) checkSum(want string) error {
 	sum := NewSum()
-	if err := readInto(sum, path); err != nil {
+	if err := f.readInto(sum); err != nil {
 		return fmt.Errorf("reading the file of this program: %w", err)
 	}
 	if got := SumText(sum); got != want {
-		return &DamagedError{Path: path, Digest: got, Named: want}
+		return &DamagedError{Path: f.Path, Digest: got, Named: want}
 	}
 	return nil
 }
@@ -73,34 +85,38 @@ func NewSum() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 // SumText returns a Sum as an argument.
 func SumText(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
-func checkName(path string) error {
-	name := named.FindStringSubmatch(strings.ToLower(filepath.Base(path))) // Windows ignores case
+func (f File) checkName() error {
+	base := f.Path[strings.LastIndexAny(f.Path, `\/`)+1:]
+	name := named.FindStringSubmatch(strings.ToLower(base)) // Windows ignores case
 	if name == nil {
 		return nil
 	}
-	digest, err := Digest(path)
+	digest, err := f.Digest()
 	if err != nil {
 		return fmt.Errorf("reading the file of this program: %w", err)
 	}
 	if !strings.HasPrefix(digest, name[1]) {
-		return &DamagedError{Path: path, Digest: digest[:len(name[1])], Named: name[1]}
+		return &DamagedError{Path: f.Path, Digest: digest[:len(name[1])], Named: name[1]}
 	}
 	return nil
 }
 
 // Digest returns the SHA-256 of a file, in hex.
-func Digest(path string) (string, error) {
+func Digest(path string) (string, error) { return File{path, openFile}.Digest() }
+
+// Digest returns its SHA-256, in hex.
+func (f File) Digest() (string, error) {
 	sum := sha256.New()
-	err := readInto(sum, path)
+	err := f.readInto(sum)
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // readInto reads a file in large pieces: each read is a system call, and a scanner may look at each.
-func readInto(to io.Writer, path string) error {
-	f, err := os.Open(path)
+func (f File) readInto(to io.Writer) error {
+	from, err := f.Open(f.Path)
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{f}, make([]byte, 256<<10))
-	return errors.Join(err, f.Close())
+	_, err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 256<<10))
+	return errors.Join(err, from.Close())
 }

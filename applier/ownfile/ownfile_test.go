@@ -38,12 +38,12 @@ func TestAFileIsWhatItsNameSays(t *testing.T) {
 		{"wmco-node-2.exe", "anything", false},
 		{"guard.exe", "anything", false},
 	} {
-		err := checkName(write(tt.name, tt.content))
+		err := File{write(tt.name, tt.content), openFile}.checkName()
 		if got := errors.As(err, new(*DamagedError)); got != tt.damaged || err != nil && !tt.damaged {
 			t.Errorf("%s with %q: %v", tt.name, tt.content, err)
 		}
 	}
-	if err := checkName(filepath.Join(t.TempDir(), "wmco-node-"+short+".exe")); err == nil {
+	if err := (File{filepath.Join(t.TempDir(), "wmco-node-"+short+".exe"), openFile}).checkName(); err == nil {
 		t.Error("a file that cannot be read is right")
 	}
 	if err := Check(nil); err != nil {
@@ -57,7 +57,7 @@ func TestACallerSaysWhichFileItMeans(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := NewSum()
-	if err := readInto(sum, path); err != nil {
+	if err := (File{path, openFile}).readInto(sum); err != nil {
 		t.Fatal(err)
 	}
 	right := SumText(sum)

@@ -18,10 +18,10 @@ import (
 	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/folderhost"
+	"wmco/internal/nodecli"
 )
 
 // docFile is the page about the program for its callers.
@@ -110,7 +110,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range newRoot(commands.Program{}).Commands() {
+	for _, c := range newRoot(nodecli.Program{}).Commands() {
 		if c.Name() == "help" || c.Name() == "completion" {
 			continue
 		}
@@ -207,8 +207,8 @@ func (m *docHost) bundle(t *testing.T, configuration string) (manifest, stream [
 func (m *docHost) run(t *testing.T, want int, stdin []byte, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	p := commands.Program{Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: io.Discard, Clock: m.clock, Version: "v1.0.0"}
-	if got := commands.Execute(t.Context(), newRoot(p), append([]string{"--root", m.root}, args...)); got != want {
+	p := nodecli.Program{Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: io.Discard, Clock: m.clock, Version: "v1.0.0"}
+	if got := nodecli.Execute(t.Context(), newRoot(p), append([]string{"--root", m.root}, args...)); got != want {
 		t.Errorf("%v: exit status %d, want %d", args, got, want)
 	}
 	return out.String()

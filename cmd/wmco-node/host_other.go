@@ -17,12 +17,12 @@ import (
 	"wmco/applier/agent/images"
 	"wmco/applier/collect"
 	"wmco/applier/selftest"
-	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/hostsim/folderhost"
+	"wmco/internal/nodecli"
 )
 
 // newRoot returns the commands for a simulated host, and those that make one.
-func newRoot(p commands.Program) *cobra.Command {
+func newRoot(p nodecli.Program) *cobra.Command {
 	host := &folder{root: os.Getenv("WMCO_NODE_ROOT")}
 	p.Host = host
 	root := p.Root()
@@ -31,7 +31,7 @@ func newRoot(p commands.Program) *cobra.Command {
 	return root
 }
 
-// folder implements commands.Host for a host in a folder.
+// folder implements nodecli.Host for a host in a folder.
 type folder struct{ root string }
 
 var errNoRoot = errors.New("not running on Windows: name the folder of a simulated host with --root")

@@ -18,7 +18,7 @@ import (
 	"wmco/applier/winhost"
 	"wmco/applier/winhost/inspect"
 	"wmco/applier/winhost/services"
-	"wmco/cmd/wmco-node/commands"
+	"wmco/internal/nodecli"
 )
 
 // wine is "yes" only in builds for tests under Wine, set by the linker: -X main.wine=yes. The program does not detect
@@ -31,12 +31,12 @@ var wine string //nolint:gochecknoglobals // the linker sets it
 var guardWait string //nolint:gochecknoglobals // the linker sets it
 
 // newRoot returns the commands for the host that the program runs on.
-func newRoot(p commands.Program) *cobra.Command {
+func newRoot(p nodecli.Program) *cobra.Command {
 	p.Host = local{}
 	return p.Root()
 }
 
-// local implements commands.Host for this Windows.
+// local implements nodecli.Host for this Windows.
 type local struct{}
 
 func (local) Guard() (time.Duration, error) {

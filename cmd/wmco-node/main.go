@@ -16,8 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/ownfile"
-	"wmco/cmd/wmco-node/commands"
+	"wmco/bundle"
 	"wmco/internal/cli"
+	"wmco/internal/nodecli"
 )
 
 // version is set by the Makefile.
@@ -37,8 +38,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cobra.MousetrapHelpText = "" // it is not started from Explorer, so the parent process is not inspected
-	p := commands.Program{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Clock: clock{}, Version: version, SourceTree: sourceTree}
-	os.Exit(commands.Execute(ctx, newRoot(p), os.Args[1:]))
+	p := nodecli.Program{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Clock: clock{}, Version: version, SourceTree: sourceTree, Digest: ownDigest,
+	}
+	os.Exit(nodecli.Execute(ctx, newRoot(p), os.Args[1:]))
 }
 
 // checkSelf refuses to run a damaged file, before anything else: not a byte of stdin is read. What Windows starts as a
@@ -49,6 +52,15 @@ func checkSelf(args []string) error {
 		return nil
 	}
 	return ownfile.Check(args)
+}
+
+func ownDigest() (bundle.Digest, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	digest, err := ownfile.Digest(path)
+	return bundle.Digest("sha256:" + digest), err
 }
 
 // isService reports whether a command line is that of a service.

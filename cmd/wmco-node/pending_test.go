@@ -20,8 +20,8 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
-	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
+	"wmco/internal/nodecli"
 )
 
 // put writes a file of a simulated host.
@@ -149,7 +149,7 @@ func TestThePendingKeyOfTheKubeletIsPrintedWithoutItsPrivateHalf(t *testing.T) {
 func execute(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
-	p := commands.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Clock: clock{}, Version: "test"}
-	status := commands.Execute(t.Context(), newRoot(p), args)
+	p := nodecli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Clock: clock{}, Version: "test"}
+	status := nodecli.Execute(t.Context(), newRoot(p), args)
 	return out.String(), status
 }

@@ -12,10 +12,10 @@ import (
 	"wmco/applier/selftest"
 	"wmco/applier/selftest/result"
 	"wmco/bundle"
-	"wmco/cmd/wmco-node/commands"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/folderhost"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/nodecli"
 	"wmco/layout"
 )
 
@@ -24,8 +24,8 @@ func selftested(t *testing.T, prepare func(*folderhost.Host), args ...string) (s
 	t.Helper()
 	root := t.TempDir()
 	var out, failed bytes.Buffer
-	p := commands.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failed, Clock: clock{}, Version: "test"}
-	if status := commands.Execute(t.Context(), newRoot(p), []string{"--root", root, "machine", "create"}); status != cli.ExitDone {
+	p := nodecli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failed, Clock: clock{}, Version: "test"}
+	if status := nodecli.Execute(t.Context(), newRoot(p), []string{"--root", root, "machine", "create"}); status != cli.ExitDone {
 		t.Fatal(failed.String())
 	}
 	host, err := (&folder{root: root}).openFolder()
@@ -37,7 +37,7 @@ func selftested(t *testing.T, prepare func(*folderhost.Host), args ...string) (s
 		t.Fatal(err)
 	}
 	out.Reset()
-	return commands.Execute(t.Context(), newRoot(p), append([]string{"--root", root, "selftest"}, args...)), out.String(), failed.String()
+	return nodecli.Execute(t.Context(), newRoot(p), append([]string{"--root", root, "selftest"}, args...)), out.String(), failed.String()
 }
 
 func TestSelfTestPrintsALineForEachClauseAndOneResult(t *testing.T) {

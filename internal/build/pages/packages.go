@@ -46,7 +46,7 @@ func packageGroups() []packageGroup {
 		{"The operator's process", []string{"controller", "controller/base", "controller/base/..."}, false},
 		{"The host", []string{"applier", "applier/protocol", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}, false},
 		{"Images that hosts files cannot route", []string{"gateway/places", "gateway", "gateway/registry", "gateway/signatures", "payload/image-verifier", "gateway/identity"}, false},
-		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node/...", "internal/cli", "docs", "deploy/..."}, false},
+		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node", "internal/nodecli", "internal/cli", "docs", "deploy/..."}, false},
 		{"Tests", []string{"internal/golden", "internal/hostsim", "internal/hostsim/...", "internal/test/..."}, true},
 		{"Checks", []string{"internal/verify/..."}, true},
 		{"Builds", []string{"internal/build/...", "tools/..."}, true},

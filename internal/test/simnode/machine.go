@@ -228,6 +228,21 @@ func (m *Machine) Behave(change func(*simulation.Script)) error {
 	return err
 }
 
+// SetSSH gives the machine an SSH server, which is on while the machine is.
+func (m *Machine) SetSSH(s interface {
+	Stop()
+	Restart() error
+},
+) {
+	m.ssh = s
+}
+
+// Clock is that of the machine.
+func (m *Machine) Clock() applier.Clock { return m.clock }
+
+// Program is the version of the node agent that it reports.
+func (m *Machine) Program() string { return m.options.Program }
+
 // SetClock makes the clock of the machine differ from the system's.
 func (m *Machine) SetClock(skew time.Duration) { m.clock.set(skew) }
 

@@ -253,14 +253,14 @@ var programRules = []rule{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
 		imports: []string{
-			"cmd/wmco-node/commands", "applier", "applier/agent/images", "applier/agent/images/cri", "applier/collect", "applier/ownfile",
+			"internal/nodecli", "applier", "applier/agent/images", "applier/agent/images/cri", "applier/collect", "applier/ownfile",
 			"applier/selftest", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle",
 			"internal/cli", "internal/hostsim/folderhost",
 		},
 		never: join(rendering, remote),
 	},
 	{
-		pkg: "cmd/wmco-node/commands",
+		pkg: "internal/nodecli",
 		imports: []string{
 			"applier", "applier/plan", "applier/protocol", "applier/agent", "applier/agent/images", "bundle/published", "applier/collect",
 			"applier/selftest", "applier/selftest/result", "bundle", "preflight", "bundle/archive",

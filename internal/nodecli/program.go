@@ -1,6 +1,6 @@
-// Package commands has the commands of wmco-node. They take everything from a Program: the host, the clock and the streams. Command wmco-node makes
+// Package nodecli has the commands of wmco-node. They take everything from a Program: the host, the clock and the streams. Command wmco-node makes
 // one of its process; simulations make one for each command on a host in memory.
-package commands
+package nodecli
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"wmco/applier/ownfile"
 	"wmco/applier/protocol"
 	"wmco/applier/selftest"
+	"wmco/bundle"
 	"wmco/internal/cli"
 	"wmco/layout"
 )
@@ -33,7 +34,9 @@ type Program struct {
 	// Version is that of this program, SourceTree the URL below which the files of its release can be read.
 	Version    string
 	SourceTree string
-	Host       Host
+	// Digest returns that of its file.
+	Digest func() (bundle.Digest, error)
+	Host   Host
 }
 
 // Host is the host that the commands work on.

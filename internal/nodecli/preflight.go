@@ -1,4 +1,4 @@
-package commands
+package nodecli
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type preflightFlags struct {
 func (p Program) preflight(ctx context.Context, f preflightFlags) error {
 	q := preflight.Question{Schema: preflight.Schema}
 	if f.stdin {
-		var in io.Reader = newPatient(cli.Reader(ctx, p.Stdin), stdinSilence)
+		var in io.Reader = newPatient(ctx, p.Stdin, stdinSilence)
 		if f.text {
 			in = base64.NewDecoder(base64.StdEncoding, in)
 		}

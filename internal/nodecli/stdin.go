@@ -1,4 +1,4 @@
-package commands
+package nodecli
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const stdinSilence = 2 * time.Minute
 
 // bundleIn reads the bundle on stdin, until the context ends.
 func (p Program) bundleIn(ctx context.Context, text bool) (*archive.Reader, error) { //nolint:revive // the value of a flag
-	var in io.Reader = newPatient(cli.Reader(ctx, p.Stdin), stdinSilence)
+	var in io.Reader = newPatient(ctx, p.Stdin, stdinSilence)
 	if text {
 		in = base64.NewDecoder(base64.StdEncoding, in) // which skips line ends
 	}
@@ -39,6 +39,7 @@ func (p Program) bundleIn(ctx context.Context, text bool) (*archive.Reader, erro
 // patient reads from a reader that may never return, such as a pipe whose other end is gone. A read of a pipe in
 // Windows has no deadline and cannot be ended, so it is left behind.
 type patient struct {
+	ended  <-chan struct{}
 	limit  time.Duration
 	chunks chan chunk
 	// next asks for another chunk; there is one at a time.
@@ -53,12 +54,17 @@ type chunk struct {
 	err  error
 }
 
-// newPatient returns a reader that ends with io.ErrUnexpectedEOF when nothing has arrived for so long.
-func newPatient(from io.Reader, limit time.Duration) *patient {
-	p := &patient{limit: limit, chunks: make(chan chunk, 1), next: make(chan struct{})}
+// newPatient returns a reader that ends with the context, and with io.ErrUnexpectedEOF when nothing has arrived for so long.
+func newPatient(ctx context.Context, from io.Reader, limit time.Duration) *patient {
+	p := &patient{ended: ctx.Done(), limit: limit, chunks: make(chan chunk, 1), next: make(chan struct{})}
 	go func() {
 		buffer := make([]byte, 64<<10)
-		for range p.next {
+		for {
+			select {
+			case <-p.ended:
+				return
+			case <-p.next:
+			}
 			n, err := from.Read(buffer)
 			p.chunks <- chunk{buffer[:n], err}
 		}
@@ -81,10 +87,17 @@ func (p *patient) Read(to []byte) (int, error) {
 
 // wait waits for the next chunk.
 func (p *patient) wait() {
-	p.next <- struct{}{}
+	select {
+	case <-p.ended:
+		p.err = context.Canceled
+		return
+	case p.next <- struct{}{}:
+	}
 	silent := time.NewTimer(p.limit)
 	defer silent.Stop()
 	select {
+	case <-p.ended:
+		p.err = context.Canceled
 	case c := <-p.chunks:
 		p.rest, p.err = c.data, c.err
 	case <-silent.C:

@@ -1,4 +1,4 @@
-package commands
+package nodecli
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func orderFor(t *testing.T, s *registrytest.Server) sources.Order {
 	return o
 }
 
-var goldenPayload = filepath.Join("..", "..", "..", "golden", "payload")
+var goldenPayload = filepath.Join("..", "..", "golden", "payload")
 
 // fetchesOn is a run of the command on a host in memory.
 func fetchesOn(t *testing.T, o sources.Order) (f fetching, events *[]protocol.Event) {

@@ -1,4 +1,4 @@
-package commands
+package nodecli
 
 import (
 	"bufio"
@@ -12,12 +12,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	certs "wmco/gateway/identity"
 	"wmco/gateway/places"
 	"wmco/gateway/signatures"
-	"wmco/internal/hostsim"
 )
 
 // blockedTable is a table in which an object blocks a registry.
@@ -43,7 +41,7 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 	ended := make(chan error, 1)
 	log, stderr := io.Pipe()
 	go func() {
-		ended <- (Program{Stderr: stderr, Clock: hostsim.NewClock(time.Now())}).serveRegistry(ctx, f)
+		ended <- (Program{Stderr: stderr, Clock: ticking{}}).serveRegistry(ctx, f)
 		_ = stderr.Close()
 	}()
 	lines := bufio.NewScanner(log)
@@ -78,7 +76,7 @@ func TestTheGatewayServesItsFile(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	f.logFile = filepath.Join(dir, "log")
-	must(t, (Program{Stderr: io.Discard, Clock: hostsim.NewClock(time.Now())}).serveRegistry(ctx, f)) // it has to stop
+	must(t, (Program{Stderr: io.Discard, Clock: ticking{}}).serveRegistry(ctx, f)) // it has to stop
 	if text, err := os.ReadFile(f.logFile); err != nil || !strings.Contains(string(text), "msg=stopped") {
 		t.Errorf("%v: %s", err, text)
 	}

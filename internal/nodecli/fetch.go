@@ -1,4 +1,4 @@
-package commands
+package nodecli
 
 import (
 	"context"
@@ -59,7 +59,7 @@ proxy and CAs. They are kept as stage keeps them. Nothing that runs on this host
 
 // orderIn reads the order on stdin.
 func (p Program) orderIn(ctx context.Context, text bool) (sources.Order, error) { //nolint:revive // the value of a flag
-	var in io.Reader = newPatient(cli.Reader(ctx, p.Stdin), stdinSilence)
+	var in io.Reader = newPatient(ctx, p.Stdin, stdinSilence)
 	if text {
 		in = base64.NewDecoder(base64.StdEncoding, in)
 	}

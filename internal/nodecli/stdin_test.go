@@ -1,7 +1,8 @@
-package commands
+package nodecli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ func TestStdinThatIsReadToItsEnd(t *testing.T) {
 	for name, from := range map[string]io.Reader{
 		"at once": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)), "with its end": iotest.DataErrReader(bytes.NewReader(data)),
 	} {
-		got, err := io.ReadAll(newPatient(from, time.Minute))
+		got, err := io.ReadAll(newPatient(t.Context(), from, time.Minute))
 		if err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
@@ -57,8 +58,9 @@ func checkAStalledUpload(t *testing.T) {
 	stalled, other := io.Pipe()
 	defer other.Close()
 	go func() { _, _ = other.Write(whole[:len(whole)/2]) }()
-	in := newPatient(stalled, stdinSilence)
-	defer close(in.next) // the reader that was left behind ends with the test
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // the reader that was left behind ends with the test
+	in := newPatient(ctx, stalled, stdinSilence)
 	if r, err = archive.NewReader(in); err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,10 @@
-package commands
+package nodecli
 
 import (
-	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier/ownfile"
 	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/cli"
@@ -31,7 +29,7 @@ func versionCommand(p Program) *cobra.Command {
 		Long:  "Print version, formats and the digest of the program's own file as JSON." + cli.ExitHelp("0  done"),
 		Args:  cli.Usage{}.Check,
 		RunE: func(*cobra.Command, []string) error {
-			digest, err := ownDigest()
+			digest, err := p.Digest()
 			if err != nil {
 				return err
 			}
@@ -41,13 +39,4 @@ func versionCommand(p Program) *cobra.Command {
 			})
 		},
 	}
-}
-
-func ownDigest() (bundle.Digest, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	digest, err := ownfile.Digest(path)
-	return bundle.Digest("sha256:" + digest), err
 }

@@ -1,4 +1,4 @@
-package commands
+package nodecli
 
 import (
 	"context"
@@ -28,6 +28,15 @@ func (memory) OpenLinked(ctx context.Context, host applier.Host, path string) (i
 
 // Settle implements Host.
 func (memory) Settle() time.Duration { return 0 }
+
+// ticking is the clock of this computer.
+type ticking struct{}
+
+func (ticking) Now() time.Time { return time.Now() }
+
+func (ticking) SinceBoot() time.Duration { return time.Since(time.Time{}) }
+
+func (ticking) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // TestTheEngineHasTheTable: no flag and no variable of the environment is between the program and its table.
 func TestTheEngineHasTheTable(t *testing.T) {
