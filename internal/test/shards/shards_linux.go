@@ -8,6 +8,7 @@ package shards
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -23,33 +24,55 @@ import (
 	"syscall"
 )
 
-// shardVariable tells a process that it is one of several. It does not start others.
-const shardVariable = "WMCO_TEST_SHARDS"
+// shardVariable tells a process that it is one of several, and whether these run all tests. It does not start others.
+const (
+	shardVariable = "WMCO_TEST_SHARDS"
+	shardOfAll    = "all"
+	shardOfChosen = "chosen"
+)
 
 // oneProcess are the flags of go test whose result would be that of one process only, or that choose tests themselves.
-var oneProcess = []string{"run", "skip", "list", "bench", "fuzz", "coverprofile", "cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"}
+var oneProcess = []string{"skip", "list", "bench", "fuzz", "coverprofile", "cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"}
 
 // Options are how the tests of a package run in several processes.
 type Options struct {
 	Processes int
-	// Begin is called before the first test, and End after the last one, in the process that starts the others; nil is
+	// Begin is called before the first test, and End after the last one, in the process that starts the others, where all tests run; nil is
 	// nothing.
 	Begin, End func() error
 }
 
-// Run runs the tests of the calling package in several processes, and returns the exit status for TestMain. Where tests
-// are chosen (go test -run), or measures, all of them run in this process, by here, and Begin and End are not called.
+// fewTests are started faster in one process.
+const fewTests = 4
+
+// Run runs the tests of the calling package in several processes, and returns the exit status for TestMain. Where few tests
+// are chosen (go test -run), or measures, all of them run in this process, by here.
 func Run(o Options, here func() int) int {
 	flag.Parse()
-	chosen := slices.ContainsFunc(oneProcess, func(name string) bool { return flag.Lookup("test."+name).Value.String() != "" })
-	if chosen || o.Processes < 2 || IsShard() {
+	value := func(name string) string { return flag.Lookup("test." + name).Value.String() }
+	measured := slices.ContainsFunc(oneProcess, func(name string) bool { return value(name) != "" })
+	pattern := value("run")
+	if measured || o.Processes < 2 || strings.Contains(pattern, "/") || os.Getenv(shardVariable) != "" {
 		return here()
 	}
-	status := 1
-	err := callProcess(o.Begin)
+	s, err := newSharded()
+	var names []string
 	if err == nil {
-		status, err = splitTests(o.Processes)
-		err = errors.Join(err, callProcess(o.End))
+		names, err = s.listTests(cmp.Or(pattern, ".*"))
+	}
+	status := 1
+	switch {
+	case err != nil:
+	case pattern == "":
+		if err = callProcess(o.Begin); err == nil {
+			status, err = s.splitTests(names, o.Processes)
+			err = errors.Join(err, callProcess(o.End))
+		}
+	case len(names) < fewTests:
+		return here()
+	default:
+		s.kind = shardOfChosen
+		status, err = s.splitTests(names, o.Processes)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
@@ -66,23 +89,13 @@ func callProcess(do func() error) error {
 }
 
 // IsShard reports whether this process is one of several that run all tests of the package.
-func IsShard() bool { return os.Getenv(shardVariable) != "" }
+func IsShard() bool { return os.Getenv(shardVariable) == shardOfAll }
 
-func splitTests(processes int) (status int, err error) {
-	program, err := os.Executable()
-	if err != nil {
+func (s sharded) splitTests(names []string, processes int) (status int, err error) {
+	if s.folder, err = os.MkdirTemp("", "wmco-shards-"); err != nil {
 		return 1, err
 	}
-	folder, err := os.MkdirTemp("", "wmco-shards-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	s := sharded{program: program, folder: folder}
-	names, err := s.listTests()
-	if err != nil {
-		return 1, err
-	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.folder)) }()
 	results := s.runShards(dealNames(names, processes))
 	return slices.Max(results), s.joinTestLogs(len(results))
 }
@@ -97,11 +110,16 @@ func dealNames(names []string, processes int) [][]string {
 }
 
 // sharded is a test program whose tests run in several processes.
-type sharded struct{ program, folder string }
+type sharded struct{ program, kind, folder string }
 
-func (s sharded) listTests() ([]string, error) {
-	c := exec.CommandContext(context.Background(), s.program, "-test.list=.*")
-	c.Env = append(os.Environ(), shardVariable+"=yes")
+func newSharded() (sharded, error) {
+	program, err := os.Executable()
+	return sharded{program: program, kind: shardOfAll}, err
+}
+
+func (s sharded) listTests(pattern string) ([]string, error) {
+	c := exec.CommandContext(context.Background(), s.program, "-test.list="+pattern)
+	c.Env = append(os.Environ(), shardVariable+"="+s.kind)
 	out, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the tests: %w", err)
@@ -143,7 +161,7 @@ func (s sharded) runTests(number int, names []string, out io.Writer) int {
 	// What is not a file keeps Wait waiting for grandchildren that inherited it.
 	locked := &lockedWriter{out: out}
 	c.Stdout, c.Stderr = locked, locked
-	c.Env = append(os.Environ(), shardVariable+"=yes")
+	c.Env = append(os.Environ(), shardVariable+"="+s.kind)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // go test kills only this process
 	err := c.Run()
 	var exit *exec.ExitError

@@ -48,11 +48,12 @@ func keepProcess(t *testing.T) {
 func TestFirst(t *testing.T)  { keepProcess(t) }
 func TestSecond(t *testing.T) { keepProcess(t) }
 func TestThird(t *testing.T)  { keepProcess(t) }
+func TestFourth(t *testing.T) { keepProcess(t) }
 
-// runAll runs this program again, with all tests but those that do so themselves.
-func runAll(t *testing.T, variables ...string) (output string, err error) {
+// runTests runs this program again, with all tests of a pattern but those that do so themselves.
+func runTests(t *testing.T, pattern string, variables ...string) (output string, err error) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.v")
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run="+pattern)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "WMCO_TEST_") {
 			c.Env = append(c.Env, v)
@@ -66,28 +67,33 @@ func runAll(t *testing.T, variables ...string) (output string, err error) {
 // innerVariable tells a process that another one of this program started it.
 const innerVariable = "WMCO_TEST_OF_SHARDS_INNER"
 
-// TestTheyRunInTwoProcesses, and in no third one.
+// TestTheyRunInTwoProcesses, and in no third one. Few of them run in one.
 func TestTheyRunInTwoProcesses(t *testing.T) {
 	if os.Getenv(innerVariable) != "" {
 		return
 	}
-	folder := t.TempDir()
-	if out, err := runAll(t, folderVariable+"="+folder); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	read := func(name string) string {
-		data, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Error(err)
+	for pattern, split := range map[string]bool{"": true, "^(TestFirst|TestSecond|TestThird|TestFourth)$": true, "^Test(First|Second|Third)$": false} {
+		folder := t.TempDir()
+		if out, err := runTests(t, pattern, folderVariable+"="+folder); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
-		return string(data)
+		read := func(name string) string {
+			data, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Error(err)
+			}
+			return string(data)
+		}
+		first, second, third := read("TestFirst"), read("TestSecond"), read("TestThird")
+		if first != third || (first != second) != split {
+			t.Errorf("%q: processes %s, %s, %s", pattern, first, second, third)
+		}
+		for _, name := range []string{"begun", "ended"} {
+			if _, err := os.Stat(filepath.Join(folder, name)); (err == nil) != (pattern == "") {
+				t.Errorf("%q: %s: %v", pattern, name, err)
+			}
+		}
 	}
-	first, second, third := read("TestFirst"), read("TestSecond"), read("TestThird")
-	if first != third || first == second {
-		t.Errorf("processes %s, %s, %s", first, second, third)
-	}
-	read("begun")
-	read("ended")
 }
 
 // TestAFailureInAnyProcessFailsAll runs this program again with a test that fails.
@@ -96,7 +102,7 @@ func TestAFailureInAnyProcessFailsAll(t *testing.T) {
 		return
 	}
 	for _, name := range []string{"TestFirst", "TestSecond"} {
-		if out, err := runAll(t, failVariable+"="+name); err == nil || !strings.Contains(out, "--- FAIL: "+name) {
+		if out, err := runTests(t, "", failVariable+"="+name); err == nil || !strings.Contains(out, "--- FAIL: "+name) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
