@@ -4,6 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +21,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
 
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/manifests"
@@ -27,7 +35,10 @@ import (
 
 var server testenv.Environment
 
-func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // a TokenRequest has no managed fields, of which a library tells
+	os.Exit(server.Main(m))
+}
 
 // call is a request, and who makes it: empty is an administrator.
 type call struct {
@@ -40,19 +51,23 @@ const (
 	strategic = "application/strategic-merge-patch+json"
 	apply     = "application/apply-patch+yaml"
 
-	node   = "/api/v1/nodes"
-	secret = "/api/v1/namespaces/default/secrets"
-	maps   = "/api/v1/namespaces/default/configmaps"
-	pods   = "/api/v1/namespaces/default/pods"
-	budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-	mirror = "/apis/config.openshift.io/v1/imagedigestmirrorsets"
-	proxy  = "/apis/config.openshift.io/v1/proxies"
-	roles  = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
-	csr    = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-	states = "/apis/windowsmachineconfig.openshift.io/v1alpha1/namespaces/default/windowsnodesstatuses"
-	lease  = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	node    = "/api/v1/nodes"
+	secret  = "/api/v1/namespaces/default/secrets"
+	maps    = "/api/v1/namespaces/default/configmaps"
+	pods    = "/api/v1/namespaces/default/pods"
+	budget  = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+	mirror  = "/apis/config.openshift.io/v1/imagedigestmirrorsets"
+	proxy   = "/apis/config.openshift.io/v1/proxies"
+	cluster = "/apis/rbac.authorization.k8s.io/v1"
+	roles   = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+	csr     = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	states  = "/apis/windowsmachineconfig.openshift.io/v1alpha1/namespaces/default/windowsnodesstatuses"
+	lease   = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	beats   = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	tokenOf = "/api/v1/namespaces/default/serviceaccounts/bootstrapper/token"
 
 	account = "system:serviceaccount:default:reader"
+	nobody  = "system:anonymous"
 	kubelet = "system:node:contract-a"
 )
 
@@ -137,6 +152,108 @@ func calls() []call {
 	}
 }
 
+// callsOfNodes are what kubelets, their approvers and those who sign ask for. Request is a signed request for a certificate.
+func callsOfNodes(t *testing.T) []call {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	testenv.Must(t, err)
+	request, err := certutil.MakeCSR(key, &pkix.Name{CommonName: kubelet, Organization: []string{user.NodesGroup}}, nil, nil)
+	testenv.Must(t, err)
+	masters, err := certutil.MakeCSR(key, &pkix.Name{CommonName: kubelet, Organization: []string{user.SystemPrivilegedGroup}}, nil, nil)
+	testenv.Must(t, err)
+	cert, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: kubelet}, key)
+	testenv.Must(t, err)
+	signed, err := certutil.EncodeCertificates(cert)
+	testenv.Must(t, err)
+	text, certificate := base64.StdEncoding.EncodeToString(request), base64.StdEncoding.EncodeToString(signed)
+	const usages = `"usages":["digital signature","client auth"],"signerName":"kubernetes.io/kube-apiserver-client-kubelet"`
+	named := func(name, spec, status string) string {
+		return `{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"` + name + `"},"spec":{` + spec + `},"status":{` + status + `}}`
+	}
+	spec := `"request":"` + text + `",` + usages
+	condition := func(kind, status string) string {
+		return `{"type":"` + kind + `","status":"` + status + `","reason":"Contract","message":"m"}`
+	}
+	conditions := func(list ...string) string { return `"conditions":[` + strings.Join(list, ",") + `]` }
+	approved := conditions(condition("Approved", "True"))
+	has := approved + `,"certificate":"` + certificate + `"`
+	labelled := func(name, label string) string {
+		return `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + name + `","labels":{"kubernetes.io/os":"windows","` + label + `":"x"}},"spec":{"taints":[{"key":"os","value":"Windows","effect":"NoSchedule"}]}}`
+	}
+	leased := func(name string) string {
+		return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"` + name + `","namespace":"kube-node-lease"},"spec":{"holderIdentity":"` + name + `","leaseDurationSeconds":40}}`
+	}
+	pod := func(name, on string) string {
+		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"},"spec":{"nodeName":"` + on + `","terminationGracePeriodSeconds":30,"containers":[{"name":"c","image":"i"}]}}`
+	}
+	return []call{
+		{"POST", node, labelled("contract-a", "node-role.kubernetes.io/worker"), kubelet},
+		{"POST", node, labelled("contract-a", "node-restriction.kubernetes.io/x"), kubelet},
+		{"POST", node, labelled("contract-z", "node.openshift.io/os_id"), kubelet},
+		{"POST", node, labelled("contract-a", "node.openshift.io/os_id"), kubelet},
+		{"GET", node + "/contract-a", "", kubelet},
+		{"GET", node + "/contract-b", "", kubelet},
+		{"GET", node, "", kubelet},
+		{"GET", node + "?fieldSelector=metadata.name%3Dcontract-a", "", kubelet},
+		{"PATCH " + merge, node + "/contract-a", `{"metadata":{"labels":{"node-restriction.kubernetes.io/x":"y"}}}`, kubelet},
+		{"PATCH " + merge, node + "/contract-a", `{"metadata":{"labels":{"other":"y"}}}`, kubelet},
+		{"PATCH " + merge, node + "/contract-a", `{"spec":{"taints":null}}`, kubelet},
+		{"PATCH " + merge, node + "/contract-b", `{"metadata":{"annotations":{"other":"y"}}}`, kubelet},
+		{"DELETE", node + "/contract-a", "", kubelet},
+		{"GET", node + "/contract-a", "", nobody},
+		{"GET", secret + "/strings", "", kubelet},
+		{"POST", pods, pod("own", "contract-a"), ""},
+		{"POST", pods, pod("other", "contract-b"), ""},
+		{"POST", pods, pod("mirror", "contract-a"), kubelet},
+		{"GET", "/api/v1/pods", "", kubelet},
+		{"GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dcontract-a", "", kubelet},
+		{"GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dcontract-b", "", kubelet},
+		{"PATCH " + strategic, pods + "/own/status", `{"status":{"phase":"Running"}}`, kubelet},
+		{"PATCH " + strategic, pods + "/other/status", `{"status":{"phase":"Running"}}`, kubelet},
+		{"DELETE", pods + "/other?gracePeriodSeconds=0", "", kubelet},
+		{"DELETE", pods + "/own?gracePeriodSeconds=0", "", kubelet},
+		{"POST", beats, leased("contract-a"), kubelet},
+		{"POST", beats, leased("contract-b"), kubelet},
+		{"GET", beats + "/contract-a", "", kubelet},
+		{"GET", beats + "/contract-b", "", kubelet},
+		{"GET", beats, "", kubelet},
+		{"PUT", beats + "/contract-a", leased("contract-a"), kubelet},
+		{"PATCH " + merge, beats + "/contract-a", `{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`, kubelet},
+		{"PATCH " + merge, beats + "/contract-b", `{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`, kubelet},
+		{"POST", lease, leased("contract-a"), kubelet},
+		{"POST", csr, named("Node-csr_A", spec, approved), kubelet},
+		{"POST", csr, named("other-user", spec+`,"username":"someone"`, ""), ""},
+		{"POST", csr, named("no-usages", `"request":"`+text+`","signerName":"kubernetes.io/kubelet-serving"`, ""), kubelet},
+		{"POST", csr, named("no-request", `"request":"`+certificate+`",`+usages, ""), kubelet},
+		{"POST", csr, named("masters", `"request":"`+base64.StdEncoding.EncodeToString(masters)+`","usages":["client auth"],"signerName":"kubernetes.io/kube-apiserver-client"`, ""), kubelet},
+		{"POST", csr, named("too-short", spec+`,"expirationSeconds":599`, ""), kubelet},
+		{"POST", csr, named("no", spec, ""), nobody},
+		{"GET", csr + "?fieldSelector=metadata.name%3DNode-csr_A", "", kubelet},
+		{"GET", csr + "?fieldSelector=spec.signerName%3Dkubernetes.io/kubelet-serving", "", kubelet},
+		{"PUT", csr + "/Node-csr_A/approval", named("Node-csr_A", spec, approved), kubelet},
+		{"PUT", csr + "/Node-csr_A/status", named("Node-csr_A", spec, approved), ""},
+		{"PUT", csr + "/Node-csr_A/approval", named("Node-csr_A", spec, approved), account},
+		{"POST", cluster + "/clusterroles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"contract-approver"},"rules":[{"apiGroups":["certificates.k8s.io"],"resources":["certificatesigningrequests/approval"],"verbs":["update"]}]}`, ""},
+		{"POST", cluster + "/clusterrolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"contract-approver"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"contract-approver"},"subjects":[{"kind":"ServiceAccount","name":"reader","namespace":"default"}]}`, ""},
+		{"PUT", csr + "/Node-csr_A/approval", named("Node-csr_A", spec, approved), account},
+		{"PUT", csr + "/Node-csr_A/approval", named("Node-csr_A", `"request":"`+text+`",`+strings.Replace(usages, "client auth", "server auth", 1), has), ""},
+		{"PUT", csr + "/Node-csr_A/approval", named("Node-csr_A", spec, conditions()), ""},
+		{"PUT", csr + "/Node-csr_A/status", named("Node-csr_A", spec, conditions()), ""},
+		{"PUT", csr + "/Node-csr_A/status", named("Node-csr_A", spec, conditions(condition("Approved", "True"), condition("Denied", "True"))), ""},
+		{"PUT", csr + "/Node-csr_A/status", named("Node-csr_A", spec, has), ""},
+		{"PUT", csr + "/Node-csr_A/status", named("Node-csr_A", spec, approved), ""},
+		{"PUT", csr + "/Node-csr_A", named("Node-csr_A", strings.Replace(spec, "client auth", "server auth", 1), ""), ""},
+		{"GET", csr + "/Node-csr_A", "", kubelet},
+		{"DELETE", csr + "/Node-csr_A", "", ""},
+		{"POST", csr, named("fails", spec, ""), kubelet},
+		{"PUT", csr + "/fails/status", named("fails", spec, conditions(condition("Failed", "True"))), ""},
+		{"POST", "/api/v1/namespaces/default/serviceaccounts", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bootstrapper"}}`, ""},
+		{"POST", tokenOf, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`, ""},
+		{"POST", tokenOf, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`, kubelet},
+		{"POST", "/api/v1/namespaces/default/serviceaccounts/none/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`, ""},
+	}
+}
+
 // TestTheServerAnswersAsARealOne makes the same requests of both, and compares the answers and what a watch of Nodes
 // sees. What differs is listed in differs.
 func TestTheServerAnswersAsARealOne(t *testing.T) {
@@ -151,7 +268,7 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 	testenv.Must(t, err)
 	memory, err := New(ctx, kinds)
 	testenv.Must(t, err)
-	admin := user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
+	admin := user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 	// The namespaces that an API server makes.
 	if got := answerOf(t, memory.Transport(&admin), "http://world", call{"POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`, ""}); !strings.HasPrefix(got, "201") {
 		t.Fatal(got)
@@ -161,6 +278,8 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 		switch as {
 		case "":
 			return &admin, to
+		case nobody:
+			return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, rest.AnonymousClientConfig(config)
 		case kubelet:
 			return &user.DefaultInfo{Name: kubelet, Groups: []string{user.NodesGroup, user.AllAuthenticated}}, server.Node(t, "contract-a")
 		}
@@ -170,7 +289,7 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 	realRT, err := rest.TransportFor(config)
 	testenv.Must(t, err)
 	seen := [2]<-chan string{watchNodes(ctx, t, memory.Transport(&admin), "http://world"), watchNodes(ctx, t, realRT, urlOf(t, config))}
-	for i, c := range calls() {
+	for i, c := range slices.Concat(calls(), callsOfNodes(t)) {
 		who, to := of(c.as)
 		rt, err := rest.TransportFor(to)
 		testenv.Must(t, err)
@@ -178,8 +297,11 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 		if diff := cmp.Diff(want, answerOf(t, memory.Transport(who), "http://world", c)); diff != "" {
 			t.Errorf("%d %s %s %q (-real +memory):\n%s", i, c.method, c.path, c.as, diff)
 		}
-		if strings.HasSuffix(c.path, "/rolebindings") {
-			awaitRights(t, realRT, urlOf(t, config))
+		switch {
+		case strings.HasSuffix(c.path, "/rolebindings"):
+			awaitRights(t, realRT, urlOf(t, config), `"verb":"get","resource":"configmaps","namespace":"default","name":"applied"`)
+		case strings.HasSuffix(c.path, "/clusterrolebindings"):
+			awaitRights(t, realRT, urlOf(t, config), `"verb":"update","group":"certificates.k8s.io","resource":"certificatesigningrequests","subresource":"approval"`)
 		}
 	}
 	for ours := ""; !strings.HasPrefix(ours, "DELETED"); {
@@ -191,10 +313,10 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 }
 
 // awaitRights waits until the real API server knows the rights of the account: its authorizer reads them from a watch.
-func awaitRights(t *testing.T, rt http.RoundTripper, host string) {
+func awaitRights(t *testing.T, rt http.RoundTripper, host, attributes string) {
 	t.Helper()
 	review := call{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"` + account +
-		`","resourceAttributes":{"verb":"get","resource":"configmaps","namespace":"default","name":"applied"}}}`, ""}
+		`","resourceAttributes":{` + attributes + `}}}`, ""}
 	testenv.Must(t, testenv.Eventually(t.Context(), "the rights of "+account, func() bool {
 		return strings.Contains(answerOf(t, rt, host, review), `"allowed": true`)
 	}))
@@ -282,7 +404,7 @@ func answerOf(t *testing.T, rt http.RoundTripper, host string, c call) string {
 var differs = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.managedFields", "metadata.namespace",
 	"metadata.remainingItemCount", "metadata.selfLink", "details.uid", "message", "details.causes",
-	"spec.taints", "details.retryAfterSeconds", "spec.podCIDR", "spec.podCIDRs", "spec.unhealthyPodEvictionPolicy",
+	"spec.extra", "status.token", "status.expirationTimestamp", "spec.audiences", "status.conditions.lastUpdateTime", "spec.taints", "details.retryAfterSeconds", "spec.podCIDR", "spec.podCIDRs", "spec.unhealthyPodEvictionPolicy",
 	"spec.dnsPolicy", "spec.enableServiceLinks", "spec.preemptionPolicy", "spec.priority", "spec.restartPolicy", "spec.schedulerName", "spec.securityContext",
 	"spec.serviceAccount", "spec.serviceAccountName", "spec.tolerations", "spec.volumes", "spec.containers", "status.qosClass",
 	"status.capacity", "status.allocatable", "status.daemonEndpoints", "status.nodeInfo", "status.phase", "status.observedGeneration", "metadata.labels.kubernetes.io/metadata.name",

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -58,22 +61,37 @@ func (p *permissions) Authorize(ctx context.Context, a authorizer.Attributes) (a
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// ofKubelet reports whether the node authorizer permits a request of a kubelet's certificate: its own Node, its Events
-// and requests for certificates. It has no Pods that could lead to Secrets.
+// ofKubelet reports whether the node authorizer permits a request of a kubelet's certificate: its own Node, Lease and pods, Events
+// and requests for certificates. No Pods lead to Secrets. What is written is checked again by restrictions.
 func ofKubelet(who user.Info, a authorizer.Attributes) bool {
 	node, ok := strings.CutPrefix(who.GetName(), nodeUser)
 	if !ok {
 		return false
 	}
-	switch a.GetResource() {
-	case "nodes":
-		return a.GetName() == node && slices.Contains([]string{"get", "list", "watch", "patch", "update"}, a.GetVerb())
-	case "events", "certificatesigningrequests":
-		return a.GetVerb() == "create" || a.GetVerb() == "patch" || a.GetVerb() == "get"
-	case "leases":
-		return a.GetName() == node || a.GetVerb() == "create"
+	verb := func(list ...string) bool { return slices.Contains(list, a.GetVerb()) }
+	switch a.GetResource() + "/" + a.GetSubresource() {
+	case "nodes/":
+		return verb("create", "update", "patch") || verb("get", "list", "watch") && a.GetName() == node
+	case "nodes/status", "pods/status":
+		return verb("update", "patch")
+	case "pods/":
+		return verb("create", "delete") || verb("list", "watch") && selects(a, "spec.nodeName", node)
+	case "events/":
+		return verb("create", "update", "patch")
+	case "certificatesigningrequests/":
+		return verb("create", "get", "list", "watch")
+	case "leases/":
+		return a.GetNamespace() == corev1.NamespaceNodeLease && (verb("create") || verb("get", "update", "patch", "delete") && a.GetName() == node)
 	}
 	return false
+}
+
+// selects reports whether a request is for objects alone with a value in a field.
+func selects(a authorizer.Attributes, name, value string) bool {
+	list, err := a.GetFieldSelector()
+	return err == nil && slices.ContainsFunc(list, func(r fields.Requirement) bool {
+		return r.Field == name && r.Operator == selection.Equals && r.Value == value
+	})
 }
 
 func isSubject(who user.Info, s rbacv1.Subject, namespace string) bool {

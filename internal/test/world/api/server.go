@@ -9,6 +9,7 @@ package api
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -57,6 +58,10 @@ type Server struct {
 	storage map[schema.GroupVersion]map[string]rest.Storage
 	stores  map[schema.GroupResource]*registry.Store
 	open    connections
+	// authority and clients are what clients with certificates are known by, tokens the others.
+	authority Authority
+	clients   *x509.CertPool
+	tokens    *tokens
 }
 
 // New returns a server of some kinds that answers until the context ends. Its objects of RBAC decide about requests.
@@ -82,6 +87,8 @@ func New(ctx context.Context, kinds []Kind) (*Server, error) {
 		budgets:      s.stores[schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}],
 		budgetStatus: s.stores[schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets/status"}],
 	}
+	s.tokens = &tokens{accounts: s.stores[schema.GroupResource{Resource: "serviceaccounts"}], now: time.Now, issued: map[string]issued{}}
+	s.storage[corev1.SchemeGroupVersion]["serviceaccounts/token"] = s.tokens
 	may := &permissions{server: s, stores: map[string]*registry.Store{}}
 	for _, resource := range []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"} {
 		may.stores[resource] = s.stores[schema.GroupResource{Group: rbacGroup, Resource: resource}]
@@ -131,7 +138,7 @@ func (s *Server) install(c *restful.Container, gv schema.GroupVersion, storage m
 		Typer: s.scheme, Creater: emptyObjects{s.scheme}, //nolint:misspell // as the library says
 		Convertor: convert, ConvertabilityChecker: s.scheme, Defaulter: s.scheme,
 		Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: convert, TypeConverter: types,
-		EquivalentResourceRegistry: runtime.NewEquivalentResourceRegistry(), Authorizer: a, MaxRequestBodyBytes: 3 << 20, MinRequestTimeout: 30 * time.Minute,
+		EquivalentResourceRegistry: runtime.NewEquivalentResourceRegistry(), Authorizer: a, Admit: restrictions{a}, MaxRequestBodyBytes: 3 << 20, MinRequestTimeout: 30 * time.Minute,
 	}
 	_, _, err = version.InstallREST(c)
 	return err
@@ -174,7 +181,7 @@ var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter { return ap
 // chain adds what every request passes before the handlers.
 func (s *Server) chain(next http.Handler, a authorizer.Authorizer) http.Handler {
 	resolver := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	next = filters.WithAuthorization(next, a, s.codecs)
+	next = s.withAuthentication(filters.WithAuthorization(next, a, s.codecs))
 	next = filters.WithRequestInfo(next, resolver)
 	next = filters.WithRequestReceivedTimestamp(next)
 	return filters.WithAuditInit(next)

@@ -24,7 +24,7 @@ import (
 
 // addStores adds what answers for a kind, by the name of the resource and its subresource.
 func (s *Server) addStores(k Kind) error {
-	main := strategy{s.scheme, names.SimpleNameGenerator, k, false}
+	main := strategy{s.scheme, names.SimpleNameGenerator, k, false, false}
 	resource := schema.GroupResource{Group: k.Group, Resource: k.Resource}
 	store := &registry.Store{
 		NewFunc: func() runtime.Object { return s.newObject(k.GroupVersionKind) },
@@ -52,6 +52,13 @@ func (s *Server) addStores(k Kind) error {
 		of.status = true
 		status.UpdateStrategy, status.ResetFieldsStrategy = of, of
 		s.addStore(k, "/status", &status, statusOf{&status})
+	}
+	if k.Kind == requestKind {
+		approval := *store
+		of := main
+		of.approval = true
+		approval.UpdateStrategy, approval.ResetFieldsStrategy = of, of
+		s.addStore(k, "/approval", &approval, statusOf{&approval})
 	}
 	return nil
 }
@@ -120,7 +127,7 @@ func (s *Server) storageCodec(k Kind) runtime.Codec {
 	return runtime.NewCodec(s.codecs.EncoderForVersion(info.Serializer, k.GroupVersion()), s.codecs.DecoderToVersion(s.codecs.UniversalDeserializer(), k.GroupVersion()))
 }
 
-// statusOf has the requests of a status.
+// statusOf has the requests of a status, or of an approval.
 type statusOf struct{ store *registry.Store }
 
 var _ rest.Patcher = statusOf{}

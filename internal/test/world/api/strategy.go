@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -25,9 +26,12 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind Kind
-	// status is true for requests of the subresource.
-	status bool
+	// status and approval are true for requests of the subresource.
+	status, approval bool
 }
+
+// requestKind is a kind that is stored as its requester, and approved.
+const requestKind = "CertificateSigningRequest"
 
 var (
 	_ rest.RESTCreateStrategy         = strategy{}
@@ -38,28 +42,30 @@ var (
 
 func (s strategy) NamespaceScoped() bool                                            { return s.kind.Namespaced }
 func (s strategy) AllowCreateOnUpdate() bool                                        { return s.kind.Kind == "Lease" || s.kind.Kind == "Event" }
-func (s strategy) AllowUnconditionalUpdate() bool                                   { return !s.kind.Custom }
+func (s strategy) AllowUnconditionalUpdate() bool                                   { return !s.kind.Custom && s.kind.Kind != "Lease" }
 func (s strategy) Canonicalize(runtime.Object)                                      {}
 func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
 func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
 
-// Validate checks names and the other metadata. What is in an object is not checked.
+// Validate checks names and the other metadata. What is in an object is not checked, but for requests for certificates.
 func (s strategy) Validate(_ context.Context, o runtime.Object) field.ErrorList {
 	names := validation.NameIsDNSSubdomain
-	if s.kind.Group == rbacGroup || s.kind.Kind == "Event" {
+	if s.kind.Group == rbacGroup || s.kind.Kind == "Event" || s.kind.Kind == requestKind {
 		names = pathSegment
 	}
-	return validation.ValidateObjectMetaAccessor(o.(metav1.Object), s.kind.Namespaced, names, field.NewPath("metadata"))
+	return append(validation.ValidateObjectMetaAccessor(o.(metav1.Object), s.kind.Namespaced, names, field.NewPath("metadata")), validateRequest(o)...)
 }
 
-// pathSegment is how names of Events and of RBAC are checked, also those that another part follows.
+// pathSegment is how names of Events, of requests for certificates and of RBAC are checked, also those that another part follows.
 func pathSegment(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
-// ValidateUpdate checks nothing: names cannot change.
-func (s strategy) ValidateUpdate(_ context.Context, o, _ runtime.Object) field.ErrorList { return nil }
+// ValidateUpdate checks requests for certificates alone: names cannot change.
+func (s strategy) ValidateUpdate(_ context.Context, o, old runtime.Object) field.ErrorList {
+	return s.validateKept(o, old)
+}
 
 // PrepareForCreate removes what a client cannot set.
-func (s strategy) PrepareForCreate(_ context.Context, o runtime.Object) {
+func (s strategy) PrepareForCreate(ctx context.Context, o runtime.Object) {
 	if s.kind.Status && !s.takesStatusOnCreate() {
 		setPart(o, "status", nil)
 	}
@@ -68,6 +74,9 @@ func (s strategy) PrepareForCreate(_ context.Context, o runtime.Object) {
 	}
 	if p, ok := o.(*corev1.Pod); ok {
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBestEffort}
+	}
+	if r, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
+		setRequester(ctx, r)
 	}
 	if n, ok := o.(*corev1.Namespace); ok {
 		n.Status.Phase = corev1.NamespaceActive
@@ -80,6 +89,10 @@ func (s strategy) takesStatusOnCreate() bool { return s.kind.Kind == "Node" }
 // PrepareForUpdate keeps what the request cannot change.
 func (s strategy) PrepareForUpdate(_ context.Context, o, old runtime.Object) {
 	now, before := o.(metav1.Object), old.(metav1.Object)
+	if r, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
+		s.keepRequest(r, old.(*certificatesv1.CertificateSigningRequest))
+		return
+	}
 	switch {
 	case s.status && s.kind.Custom:
 		status := partOf(o, "status")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -18,7 +19,7 @@ func (s *Server) Config(who user.Info) *rest.Config {
 }
 
 // Transport returns what makes requests as a user. They end with their context, or when their answer is closed.
-func (s *Server) Transport(who user.Info) http.RoundTripper { return transport{s, who} }
+func (s *Server) Transport(who user.Info) http.RoundTripper { return transport{server: s, who: who} }
 
 // SetDown stops the server, whose open requests end, or starts it again with what it had.
 func (s *Server) SetDown(down bool) {
@@ -43,12 +44,17 @@ type connections struct {
 
 type transport struct {
 	server *Server
-	who    user.Info
+	// who makes the requests; nil is who the certificate of tls or their token names.
+	who user.Info
+	tls *tls.ConnectionState
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(request.WithUser(r.Context(), t.who))
+	ctx, cancel := context.WithCancel(r.Context())
+	if t.who != nil {
+		ctx = request.WithUser(ctx, t.who)
+	}
 	out, in := io.Pipe()
 	b := &body{PipeReader: out, cancel: cancel, server: t.server}
 	if !b.isTaken() {
@@ -58,6 +64,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &writer{header: http.Header{}, body: in, begun: make(chan struct{})}
 	served := r.Clone(ctx)
 	served.RequestURI, served.RemoteAddr, served.Proto, served.ProtoMajor, served.ProtoMinor = r.URL.RequestURI(), "127.0.0.1:1", "HTTP/2.0", 2, 0
+	served.TLS = t.tls
 	if served.Body == nil {
 		served.Body = http.NoBody
 	}
