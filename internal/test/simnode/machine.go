@@ -21,6 +21,7 @@ import (
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/folderhost"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/simnode/identity"
 	"wmco/internal/test/simnode/kubelet"
 	"wmco/payload"
 )
@@ -45,6 +46,8 @@ type Options struct {
 	Images images.Runtime
 	// Registry is what the node agent fetches executables with; nil is an agent that fetches none.
 	Registry executables.Registry
+	// Wrap changes how the programs of the machine send requests to the API server; nil changes nothing.
+	Wrap identity.Wrap
 }
 
 // Times are how long things take; those of a real machine where they are zero.

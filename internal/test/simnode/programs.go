@@ -24,14 +24,14 @@ func runKubelet(ctx context.Context, m *Machine, p *process) error {
 	return kubelet.Run(ctx, kubelet.Options{
 		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware,
 		Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
-		Healthy: func(targets ...string) { m.appendLog(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
+		Healthy: func(targets ...string) { m.appendLog(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves, Wrap: m.options.Wrap,
 	})
 }
 
 func runOverlay(ctx context.Context, m *Machine, p *process) error {
 	return overlay.Run(ctx, overlay.Options{
 		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"),
-		Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
+		Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate, Wrap: m.options.Wrap,
 	})
 }
 
@@ -67,7 +67,7 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	e.Self = bundle.AgentService
 	keeper := agent.Agent{Engine: e, Log: log, Options: options, Images: m.options.Images, Registry: m.options.Registry}
 	if f.Kubeconfig != "" {
-		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock})
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock, Wrap: m.options.Wrap})
 	}
 	return keeper.Run(ctx)
 }
@@ -107,7 +107,7 @@ func runRemoval(ctx context.Context, m *Machine, _ *process) error {
 	log := m.log.With("program", bundle.RemovalService)
 	e := m.newEngine("cleanup --service")
 	server := agent.NewAPIServer(agent.Connection{
-		Kubeconfig: applier.RemovalAccess, ReadFile: func(string) ([]byte, error) { return e.ReadRemovalAccess(ctx) }, Log: log, Clock: m.clock,
+		Kubeconfig: applier.RemovalAccess, ReadFile: func(string) ([]byte, error) { return e.ReadRemovalAccess(ctx) }, Log: log, Clock: m.clock, Wrap: m.options.Wrap,
 	})
 	remover := agent.Remover{Engine: e, Cluster: server, Log: log}
 	return remover.Run(ctx)

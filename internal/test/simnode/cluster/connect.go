@@ -30,40 +30,52 @@ const (
 // BootstrapUser is who requests the first certificate of a kubelet.
 const BootstrapUser = "system:serviceaccount:" + bootstrapNamespace + ":" + bootstrapAccount
 
-// tokenSeconds is the validity of the bootstrap token: longer than any run.
-const tokenSeconds = 24 * 60 * 60
+// tokenSeconds is the validity of the bootstrap token: longer than any run, also of virtual time.
+const tokenSeconds = 366 * 24 * 60 * 60
 
-// Connect changes the objects of a cluster in the API server, such as one of golden/clusters, so that bundles
-// rendered from them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap
-// token and the CA, and the CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API
-// server shows to kubelets.
+// Connect is ConnectTo the API server of an administrator. ClientCA is the CA of the certificates that the API server shows to
+// kubelets.
 func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
-	c, err := client.New(withoutWarnings(admin), client.Options{})
-	if err != nil {
-		return err
-	}
 	url := admin.Host
 	if !strings.Contains(url, "://") {
 		url = "https://" + url
 	}
+	return ConnectTo(ctx, admin, Endpoint{URL: url, CA: admin.CAData, ClientCA: clientCA})
+}
+
+// Endpoint is an API server as nodes see it.
+type Endpoint struct {
+	URL string
+	// CA is that of the API server, ClientCA that of the certificates that it shows to kubelets.
+	CA, ClientCA []byte
+}
+
+// ConnectTo changes the objects of a cluster in the API server, such as one of golden/clusters, so that bundles rendered from them
+// reach this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap token and the CA, and the CAs of
+// clients in the ControllerConfig.
+func ConnectTo(ctx context.Context, admin *rest.Config, to Endpoint) error {
+	c, err := client.New(withoutWarnings(admin), client.Options{})
+	if err != nil {
+		return err
+	}
 	for _, p := range []patch{
 		{
 			schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"}, "cluster",
-			"status", map[string]any{"status": map[string]any{"apiServerInternalURI": url}},
+			"status", map[string]any{"status": map[string]any{"apiServerInternalURI": to.URL}},
 		},
 		{
 			schema.GroupVersionKind{
 				Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "ControllerConfig",
 			},
 			"machine-config-controller", "",
-			map[string]any{"spec": map[string]any{"kubeAPIServerServingCAData": clientCA}},
+			map[string]any{"spec": map[string]any{"kubeAPIServerServingCAData": to.ClientCA}},
 		},
 	} {
 		if err := p.apply(ctx, c); err != nil {
 			return fmt.Errorf("connecting %s/%s: %w", p.kind.Kind, p.name, err)
 		}
 	}
-	if err := makeBootstrapToken(ctx, c, admin.CAData); err != nil {
+	if err := makeBootstrapToken(ctx, c, to.CA); err != nil {
 		return fmt.Errorf("making the bootstrap token: %w", err)
 	}
 	return nil

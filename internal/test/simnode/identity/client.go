@@ -3,16 +3,20 @@ package identity
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/connrotation"
+	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
 )
 
@@ -32,9 +36,25 @@ type Client struct {
 	last    *tls.Certificate
 }
 
+// Wrap changes how requests of a configuration are sent: a test has a transport of its own. Nil changes nothing.
+type Wrap func(*rest.Config)
+
+// Config returns a copy of a configuration that is changed.
+func (w Wrap) Config(c *rest.Config) *rest.Config {
+	if w == nil {
+		return c
+	}
+	c = rest.CopyConfig(c)
+	w(c)
+	return c
+}
+
 // NewClient returns a client for the server of a configuration.
-func NewClient(server *rest.Config, m certificate.Manager) (*Client, error) {
+func NewClient(server *rest.Config, m certificate.Manager, w Wrap) (*Client, error) {
 	anonymous := rest.AnonymousClientConfig(server)
+	if w != nil {
+		return newWrappedClient(anonymous, m, w), nil
+	}
 	settings, err := rest.TLSConfigFor(anonymous)
 	if err != nil {
 		return nil, err
@@ -75,6 +95,59 @@ func (c *Client) Renewed() {
 func (c *Client) Close() {
 	c.HTTP.CloseIdleConnections()
 	c.dialer.CloseAll()
+}
+
+// newWrappedClient returns a client whose requests have the certificate of the moment: there are no connections.
+func newWrappedClient(server *rest.Config, m certificate.Manager, w Wrap) *Client {
+	sends := &wrapped{server: server, manager: m, wrap: w}
+	return &Client{
+		manager: m, dialer: connrotation.NewDialer((&net.Dialer{}).DialContext), last: m.Current(),
+		Config: &rest.Config{Host: server.Host, APIPath: server.APIPath, Transport: sends, QPS: -1}, HTTP: &http.Client{Transport: sends},
+	}
+}
+
+// wrapped sends each request with the certificate that its manager has.
+type wrapped struct {
+	server  *rest.Config
+	manager certificate.Manager
+	wrap    Wrap
+
+	mu   sync.Mutex
+	of   *tls.Certificate
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wrapped) RoundTrip(r *http.Request) (*http.Response, error) {
+	next, err := w.transport()
+	if err != nil {
+		return nil, err
+	}
+	return next.RoundTrip(r)
+}
+
+func (w *wrapped) transport() (http.RoundTripper, error) {
+	current := w.manager.Current()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.next != nil && w.of == current {
+		return w.next, nil
+	}
+	c := rest.CopyConfig(w.server)
+	if current != nil {
+		for _, der := range current.Certificate {
+			c.CertData = append(c.CertData, pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})...)
+		}
+		key, err := keyutil.MarshalPrivateKeyToPEM(current.PrivateKey)
+		if err != nil {
+			return nil, err
+		}
+		c.KeyData = key
+	}
+	w.wrap(c)
+	next, err := rest.TransportFor(c)
+	w.of, w.next = current, next
+	return next, err
 }
 
 // Clients chooses who asks for the next certificate: the holder of the current one, or first the bootstrap user.

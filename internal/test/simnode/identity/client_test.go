@@ -80,7 +80,7 @@ func TestARenewedCertificateIsUsedAtOnce(t *testing.T) {
 	defer server.Close()
 	m := &manager{}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	c, err := NewClient(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, m)
+	c, err := NewClient(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (k *kubelet) awaitFirstCertificate(ctx context.Context) (*identity.Client, 
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	k.certificate = unchanging{&pair}
-	return identity.NewClient(own, k.certificate)
+	return identity.NewClient(own, k.certificate, k.Wrap)
 }
 
 // unchanging is a certificate that is not renewed.
@@ -103,7 +103,7 @@ func (k *kubelet) pendingKey(ctx context.Context, store identity.Store) (crypto.
 
 // requestCertificate makes the request, under a name that follows from the key, and waits for the certificate.
 func (k *kubelet) requestCertificate(ctx context.Context, bootstrap *rest.Config, key crypto.Signer) ([]byte, error) {
-	clients, err := kubernetes.NewForConfig(bootstrap)
+	clients, err := kubernetes.NewForConfig(k.Wrap.Config(bootstrap))
 	if err != nil {
 		return nil, err
 	}

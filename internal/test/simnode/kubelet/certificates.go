@@ -45,7 +45,7 @@ func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client,
 	}
 	var client *identity.Client
 	manager, err := certificate.NewManager(&certificate.Config{
-		ClientsetFn:      identity.Clients(bootstrap, func() *identity.Client { return client }),
+		ClientsetFn:      identity.Clients(k.Wrap.Config(bootstrap), func() *identity.Client { return client }),
 		Template:         &x509.CertificateRequest{Subject: pkix.Name{CommonName: userPrefix + k.name, Organization: []string{nodesGroup}}},
 		SignerName:       certificatesv1.KubeAPIServerClientKubeletSignerName,
 		GetUsages:        certificate.DefaultKubeletClientGetUsages,
@@ -54,7 +54,7 @@ func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client,
 	if err != nil {
 		return nil, err
 	}
-	if client, err = identity.NewClient(server, manager); err != nil {
+	if client, err = identity.NewClient(server, manager, k.Wrap); err != nil {
 		return nil, err
 	}
 	k.certificate = manager

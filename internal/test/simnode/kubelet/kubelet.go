@@ -46,6 +46,8 @@ type Options struct {
 	Healthy func(targets ...string)
 	// Serves reports whether it listens, on an address that this computer has.
 	Serves bool
+	// Wrap changes how its requests are sent.
+	Wrap identity.Wrap
 }
 
 // Hardware is what a machine has.

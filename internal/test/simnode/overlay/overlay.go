@@ -62,6 +62,8 @@ type Options struct {
 	// Wait is how long it waits for its certificate; zero is the real two minutes. Check is the time between two looks
 	// whether the certificate was renewed; zero is 10 s.
 	Wait, Check time.Duration
+	// Wrap changes how its requests are sent.
+	Wrap identity.Wrap
 }
 
 // flags are the command line.
@@ -152,7 +154,7 @@ func (o Options) connectToCluster(ctx context.Context, f flags) (*identity.Clien
 	}
 	var client *identity.Client
 	manager, err := certificate.NewManager(&certificate.Config{
-		ClientsetFn:                  identity.Clients(bootstrap, func() *identity.Client { return client }),
+		ClientsetFn:                  identity.Clients(o.Wrap.Config(bootstrap), func() *identity.Client { return client }),
 		Template:                     &x509.CertificateRequest{Subject: pkix.Name{CommonName: UserPrefix + f.node, Organization: []string{Group}}},
 		RequestedCertificateLifetime: &f.duration,
 		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
@@ -163,7 +165,7 @@ func (o Options) connectToCluster(ctx context.Context, f flags) (*identity.Clien
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err = identity.NewClient(&rest.Config{Host: f.server, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, manager)
+	client, err = identity.NewClient(&rest.Config{Host: f.server, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, manager, o.Wrap)
 	if err != nil {
 		return nil, nil, err
 	}
