@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/agent"
 	"wmco/applier/agent/executables"
 	"wmco/applier/agent/images"
 	"wmco/applier/plan"
@@ -46,6 +47,8 @@ type Options struct {
 	Images images.Runtime
 	// Registry is what the node agent fetches executables with; nil is an agent that fetches none.
 	Registry executables.Registry
+	// Agent has how often the node agent looks; zero is what its command line says.
+	Agent agent.Options
 	// Wrap changes how the programs of the machine send requests to the API server; nil changes nothing.
 	Wrap identity.Wrap
 }

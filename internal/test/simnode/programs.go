@@ -1,6 +1,7 @@
 package simnode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,8 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 		)))
 	}
 	options := f.ParsedOptions()
+	seldom := m.options.Agent
+	options.Interval, options.Full, options.Housekeep = cmp.Or(seldom.Interval, options.Interval), cmp.Or(seldom.Full, options.Full), cmp.Or(seldom.Housekeep, options.Housekeep)
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 	e := m.newEngine("run")
 	e.Self = bundle.AgentService

@@ -78,8 +78,7 @@ func (w *world) addNode(t testing.TB) {
 	must(t, err)
 	l, err := light.New(w.ctx, light.Options{
 		Facts: facts, Server: own, Boot: func(ctx context.Context) error { return w.boot(ctx, name) }, Registries: &w.registries,
-		// No report is later than that of a silent agent (published.SilentAfter).
-		Agent: agent.Options{Interval: time.Hour, Full: 12 * time.Hour, Housekeep: 20 * time.Minute},
+		Agent: seldom(),
 		Wrap: func(c *rest.Config) {
 			c.Host, c.TLSClientConfig, c.Proxy, c.Transport = "http://world", rest.TLSClientConfig{}, nil, kubelet
 		},
@@ -98,6 +97,11 @@ func (w *world) addNode(t testing.TB) {
 	w.machines[name] = x
 	w.mu.Unlock()
 	w.start(t, x)
+}
+
+// seldom is how often node agents look. No report is later than that of a silent agent (published.SilentAfter).
+func seldom() agent.Options {
+	return agent.Options{Interval: time.Hour, Full: 12 * time.Hour, Housekeep: 20 * time.Minute}
 }
 
 // identityOf returns a configuration with a certificate that names a Node, which the agent reads. The server knows the

@@ -58,6 +58,8 @@ type world struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	server *api.Server
+	// certificates is how long certificates are valid; zero is a world without an authority.
+	certificates time.Duration
 	// admin is the configuration of an administrator's client.
 	admin    *rest.Config
 	observer *observer.Observer
@@ -196,6 +198,7 @@ func (w *world) end(t *testing.T) {
 	}
 	w.lasted = time.Since(w.begun)
 	w.cancel()
+	time.Sleep(w.certificates) // client-go ends what renews a certificate when that is due
 	synctest.Wait()
 	_ = w.server.Etcd.Close()
 }
