@@ -86,7 +86,9 @@ func standingOf(n corev1.Node, excused, foreign bool) standing {
 	retry := n.Annotations[published.RetryAnnotation]
 	// A person has it tried again, beside the rollout: the operator notes that, and when.
 	asked := retry != "" && (bundle.Of([]byte(retry)) != state.Turn.Retry || state.Turn.Permitted.After(state.Turn.Begun))
-	open := known && !foreign && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
+	// One that joins has every permission at once, and no pods.
+	joins := n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] == ""
+	open := known && !foreign && !joins && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
 	s := standing{
 		cordoned:   IsCordonedByUs(n),
 		held:       IsHeld(n) || open && isDrastic(d),

@@ -184,6 +184,20 @@ func TestRules(t *testing.T) {
 			s.change("a", s.restart)
 			s.change("b", s.restart)
 		}, ""},
+		{"a node that joins is not one that restarts", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.change("a", func(n *corev1.Node) { n.Annotations[published.JoiningAnnotation] = "true" })
+			s.change("a", s.restart)
+			s.change("b", s.restart)
+		}, ""},
+		{"a node that is removed is one that restarts", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.change("a", func(n *corev1.Node) {
+				n.Annotations[published.JoiningAnnotation], n.Annotations[published.VersionAnnotation] = "true", "11.0.0"
+			})
+			s.change("a", s.restart)
+			s.change("b", s.restart)
+		}, RuleParallel},
 		{"an annotation that the operator did not write permits nothing", func(s *scene) {
 			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
 			s.change("a", s.restart)
