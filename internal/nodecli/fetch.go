@@ -69,6 +69,9 @@ func (p Program) orderIn(ctx context.Context, text bool) (sources.Order, error) 
 // registryOf returns what fetches by an order. Its CAs are trusted beside those of the system: on Windows a pool of the
 // system asks Windows first, and then what was added to it (crypto/x509, SystemCertPool).
 func (p Program) registryOf(o sources.Order) *fetch.Single {
+	if p.Registries != nil {
+		return &fetch.Single{Client: &registry.Client{Now: p.Clock.Now, Verified: p.Registries, Insecure: p.Registries}}
+	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()

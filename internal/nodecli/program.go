@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ type Program struct {
 	// Version is that of this program, SourceTree the URL below which the files of its release can be read.
 	Version    string
 	SourceTree string
+	// Registries sends the requests to registries; nil is over the network.
+	Registries http.RoundTripper
 	// Digest returns that of its file.
 	Digest func() (bundle.Digest, error)
 	Host   Host

@@ -25,6 +25,11 @@ func (m *Machine) Apply(ctx context.Context, r archive.Request, o applier.Option
 	return e.Apply(ctx, reader.Manifest, reader, o)
 }
 
+// Observe compares the host with a bundle, reading every file.
+func (m *Machine) Observe(ctx context.Context, r archive.Request) (protocol.Observation, error) {
+	return m.newEngine("observe").Observe(ctx, r.Manifest, r.Contents(), true)
+}
+
 // newEngine returns the applier for this machine. Doing is shown to other runs that find the host locked.
 func (m *Machine) newEngine(doing string) *applier.Engine {
 	return &applier.Engine{

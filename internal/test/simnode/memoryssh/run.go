@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ import (
 type run struct {
 	machine *simnode.Machine
 	channel ssh.Channel
+	// registries sends requests to registries.
+	registries http.RoundTripper
 }
 
 // runLine runs a command line, and returns its exit status.
@@ -51,7 +54,7 @@ func (r run) runLine(ctx context.Context, line string) int {
 		return cli.ExitDamaged
 	}
 	p := nodecli.Program{
-		Stdin: r.channel, Stdout: r.channel, Stderr: r.channel.Stderr(), Clock: r.machine.Clock(), Version: r.machine.Program(), Host: host{machine: r.machine},
+		Stdin: r.channel, Stdout: r.channel, Stderr: r.channel.Stderr(), Clock: r.machine.Clock(), Version: r.machine.Program(), Host: host{machine: r.machine}, Registries: r.registries,
 		Digest: func() (bundle.Digest, error) {
 			digest, err := file.Digest()
 			return bundle.Digest("sha256:" + digest), err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -19,6 +20,9 @@ import (
 
 // Server is the SSH server of one machine. It lets in who has a key of the machine's administrators_authorized_keys, with any name of an account.
 type Server struct {
+	// Registries sends the requests of commands to registries; nil is over the network.
+	Registries http.RoundTripper
+
 	machine *simnode.Machine
 
 	// mu guards what follows.
@@ -178,7 +182,7 @@ func (s *Server) serveSession(ctx context.Context, channel ssh.Channel, asks <-c
 		go ssh.DiscardRequests(asks)
 		status := 0
 		if ask.Type == "exec" {
-			status = run{s.machine, channel}.runLine(ctx, what.Text)
+			status = run{s.machine, channel, s.Registries}.runLine(ctx, what.Text)
 		} else {
 			serveFiles(s.machine, channel)
 		}
