@@ -141,6 +141,7 @@ permissions: setup ## the operator needs what it may, by the audit logs of test-
 .PHONY: test-world
 test-world: export WMCO_WORLD_SEEDS ?= 30
 test-world: export WMCO_WORLD_ROUNDS ?= 4
+test-world: export WMCO_WORLD_HOSTS ?= 1
 test-world: setup $(TESTRUN) ## days of a fleet in virtual time, and faults of the operator that its observer must find
 	@$(STEP) "testing the world" hack/go-test world -- -count=1 -timeout=3h -run '$(call pattern,TestWorld $(LONG_TESTS))' ./internal/test/world
 
@@ -213,14 +214,15 @@ bench: DEBIAN_PACKAGES += rsync
 bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
-# The first seed and how many are played, the nodes at the beginning, and the storms of each.
+# The first seed and how many are played, the nodes at the beginning, the hosts that join, and the storms of each.
 SEED ?= 1
 SEEDS ?= 10
 NODES ?= 20
+HOSTS ?= 0
 ROUNDS ?= 4
 .PHONY: world
-world: setup ## SEEDS fleets of NODES light nodes live through ROUNDS storms each, in virtual time: acts, counts and violations are printed
-	@$(STEP) "letting $(SEEDS) fleets live" env WMCO_WORLD_TELL=1 WMCO_WORLD_SEED=$(SEED) WMCO_WORLD_SEEDS=$(SEEDS) WMCO_WORLD_NODES=$(NODES) WMCO_WORLD_ROUNDS=$(ROUNDS) \
+world: setup ## SEEDS fleets of NODES light nodes and HOSTS whole hosts live through ROUNDS storms each, in virtual time: acts, counts and violations are printed
+	@$(STEP) "letting $(SEEDS) fleets live" env WMCO_WORLD_TELL=1 WMCO_WORLD_SEED=$(SEED) WMCO_WORLD_SEEDS=$(SEEDS) WMCO_WORLD_NODES=$(NODES) WMCO_WORLD_HOSTS=$(HOSTS) WMCO_WORLD_ROUNDS=$(ROUNDS) \
 		go test -count=1 -v -timeout 24h -run '^TestWorld$$' ./internal/test/world
 
 .PHONY: figures

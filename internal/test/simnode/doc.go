@@ -1,10 +1,10 @@
-// Package simnode is simulated Windows machines that join a real control plane: many in one process.
+// Package simnode is simulated Windows machines that join a real control plane, or an API server in memory: many in one process.
 //
 //	Machine: host in memory or in a folder (internal/hostsim) with its service control manager
 //	           |-- kubelet              package kubelet, while the service runs
 //	           |-- hybrid-overlay-node  package overlay, while the service runs
 //	           |-- the node agent       applier/agent with the real engine on this host, while the service runs
-//	           '-- [SSH server]         real sshd, to which the real wmco-node is uploaded (internal/test/sshtest/sshd)
+//	           '-- [SSH server]         real sshd, to which the real wmco-node is uploaded (internal/test/sshtest/sshd), or memoryssh
 //
 // A program runs exactly while it runs by the service control manager of the host, with the command line and the files
 // that the bundle has put there. Who changes the host does not matter: the agent in this process, or wmco-node over

@@ -44,6 +44,7 @@ func always(do func(*testing.T)) func(*testing.T) bool {
 }
 
 func (w *world) acts() []act {
+	hosts := func(weight int) int { return min(w.options.hosts, 1) * weight }
 	all := []act{
 		{"mirror set", 5, false, always(w.changeMirrors)},
 		{"pull secret", 2, false, always(w.changePullSecret)},
@@ -88,6 +89,12 @@ func (w *world) acts() []act {
 		{actBadDay, 3, true, nil},
 		{"hosts off", 3, true, w.toEach(2, w.isOrdinary, w.powerOff)},
 		{"hosts on", 3, false, w.powerAllOn},
+		{"instance joins", hosts(4), false, w.joinHost},
+		{"joined instance's entry removed", hosts(3), false, w.toEachHost(isListed, w.removeHost)},
+		{"host reinstalled at the same address", hosts(1), false, w.toEachHost(isListed, w.reinstallHost)},
+		{"SSH breaks", hosts(2), true, w.toEachHost(isListed, w.breakSSH)},
+		{"joined host loses its power", hosts(2), true, w.toEachHost(isListed, w.cutHost)},
+		{"kubelet certificate expires", hosts(1), true, w.toEachHost(isListed, w.expireCertificate)},
 		{actDays, 0, true, always(w.days)},
 		{actRest, 0, false, always(func(t *testing.T) { w.calm(t); w.rest(t) })},
 	}
@@ -161,6 +168,7 @@ func (w *world) plan() []step {
 // play does an act. What it draws depends on no other one.
 func (w *world) play(t *testing.T, s step) {
 	w.revive()
+	w.checkLogins()
 	w.random = rand.New(rand.NewPCG(s.seed, 0)) //nolint:gosec // tests repeat
 	all := w.acts()
 	a := all[slices.IndexFunc(all, func(a act) bool { return a.name == s.name })]

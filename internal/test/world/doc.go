@@ -12,14 +12,17 @@
 //
 // All of it runs in a bubble of testing/synctest, where time passes when everything waits. A seed repeats the acts, their
 // order and their times. The order of goroutines that run in the same moment is Go's, so a run may differ in it.
-// WMCO_WORLD_SEED and WMCO_WORLD_SEEDS say which seeds are played, WMCO_WORLD_NODES how many nodes there are at first and
-// WMCO_WORLD_ROUNDS how many storms. WMCO_WORLD_ACTS is a regular expression for the acts that are dealt. A failure prints its story: each act with its time. WMCO_WORLD_SHRINK has acts and nodes left out as long as
-// the same rule is broken, and prints the story of what is left. WMCO_WORLD_TELL prints the acts as they happen, and the
-// end of the operator's log after a failure.
+// WMCO_WORLD_SEED and WMCO_WORLD_SEEDS say which seeds are played, WMCO_WORLD_NODES how many nodes there are at first,
+// WMCO_WORLD_HOSTS how many whole hosts join over SSH and WMCO_WORLD_ROUNDS how many storms. WMCO_WORLD_ACTS is a regular
+// expression for the acts that are dealt. A failure prints its story: each act with its time. WMCO_WORLD_SHRINK has acts and
+// nodes left out as long as the same rule is broken, and prints the story of what is left. WMCO_WORLD_TELL prints the acts
+// as they happen, and the end of the operator's log after a failure.
 //
-// The operator reaches no host over SSH. What light nodes lack (package light) this has not either: joins and kubelets. A host that was removed
-// stays away. Both releases of the operator are the program of this module, with other executables. Whole machines and real SSH are in fleettest
-// and jointest, and joins, removals and adoptions in any order in the life of nodes (controller/rollout).
+// The operator reaches no light node over SSH, and one that was removed stays away. Whole hosts have what light nodes lack
+// (package light): SSH, a kubelet whose certificates expire, and hybrid-overlay-node (package simnode). Packages manager and
+// cluster have what is around them. Both releases of the operator are the program of this module, with other executables.
+// Real SSH and a real API server are in fleettest and jointest, and joins, removals and adoptions in any order in the life
+// of nodes (controller/rollout).
 //
 // It has nothing but tests.
 package world

@@ -25,6 +25,7 @@ type release struct {
 	version, pod, image string
 	set                 payload.Set
 	contents            *archive.Contents
+	source              archive.Source
 	// files are what nodes of the example cluster have, by their paths.
 	files map[string][]byte
 }
@@ -62,7 +63,7 @@ func readRelease(folder string) (release, error) {
 	if err != nil {
 		return release{}, err
 	}
-	r := release{set: s.Set(), contents: archive.NewContents(s.Source()), files: map[string][]byte{}}
+	r := release{set: s.Set(), contents: archive.NewContents(s.Source()), source: s.Source(), files: map[string][]byte{}}
 	for _, b := range r.set.For(payload.TestedKubernetes).Built {
 		if !payload.Find(b.Name).Serves(bundle.PlatformNone) || b.Name == payload.Verifier {
 			continue

@@ -2,12 +2,20 @@ package world
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509/pkix"
 	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
@@ -108,5 +116,95 @@ func TestAMachineJoins(t *testing.T) {
 			t.Errorf("after a boot: %+v", n.Status.Conditions)
 		}
 		t.Logf("joined after %s", joined)
+	})
+}
+
+// TestHosts plays what happens to hosts that join, without anything in the middle.
+func TestHosts(t *testing.T) {
+	o := options{nodes: 1, hosts: 2, certificates: time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	inWorld(t, o, func(t *testing.T, w *world) {
+		h := w.addHost(t)
+		w.listHost(t, h, true)
+		w.rest(t)
+		node := w.observer.Snapshot()[h.name]
+		if h.ssh.Logins() == 0 || node.Name == "" {
+			t.Fatalf("%d logins, Node %q", h.ssh.Logins(), node.Name)
+		}
+		joined := h.ssh.Logins()
+		w.putMirrorSet(t, 0)
+		w.rest(t)
+		pause(w.ctx, 2*o.certificates) // its certificates are renewed
+		w.rest(t)
+		if h.ssh.Logins() != joined {
+			t.Errorf("%d logins to join, %d afterwards", joined, h.ssh.Logins()-joined)
+		}
+		w.powerOffHost(h)
+		pause(w.ctx, o.certificates+10*time.Minute)
+		w.powerOnHost(t, h)
+		w.rest(t)
+		if again := w.observer.Snapshot()[h.name]; again.UID == node.UID || h.ssh.Logins() == joined {
+			t.Error("it has not joined again after its certificate has expired")
+		}
+		joined = h.ssh.Logins()
+		w.listHost(t, h, false)
+		w.rest(t)
+		if h.ssh.Logins() != joined {
+			t.Errorf("%d logins to remove a host whose agent reports", h.ssh.Logins()-joined)
+		}
+		w.listHost(t, h, true)
+		w.rest(t)
+		w.reinstallHost(t, h)
+		w.rest(t)
+		for _, v := range w.observer.Violations() {
+			t.Errorf("%s: %s", v.Rule, v.Text)
+		}
+	})
+}
+
+// TestTheLawsOfHosts: a login that is not needed, and a certificate for the key of another one, break them.
+func TestTheLawsOfHosts(t *testing.T) {
+	o := options{nodes: 1, hosts: 1, certificates: time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	inWorld(t, o, func(t *testing.T, w *world) {
+		h := w.addHost(t)
+		w.listHost(t, h, true)
+		w.rest(t)
+		pause(w.ctx, 2*calmFor)
+		login := func() {
+			config := &ssh.ClientConfig{User: "Administrator", Auth: []ssh.AuthMethod{ssh.PublicKeys(w.loginKey)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()} //nolint:gosec // it is in this process
+			raw, err := w.dial(w.ctx, "tcp", h.address+":22")
+			must(t, err)
+			c, _, _, err := ssh.NewClientConn(raw, h.address, config)
+			must(t, err)
+			must(t, c.Close())
+		}
+		if found := w.observer.Violations(); len(found) > 0 {
+			t.Fatalf("before: %+v", found)
+		}
+		login()
+		found := w.observer.Violations()
+		if len(found) != 1 || found[0].Rule != ruleLogin {
+			t.Fatalf("a login to a host that works: %+v", found)
+		}
+		w.noteLogins()
+		w.listHost(t, h, true) // no attempt is judged now
+		login()
+		w.checkLogins()
+		if again := w.observer.Violations(); len(again) != 2 { //nolint:mnd // of both laws
+			t.Errorf("a login at rest: %+v", again)
+		}
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		must(t, err)
+		for name, want := range map[string]string{h.name: h.name + " has another key", "none": "no host has the name none"} {
+			subject := &pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
+			text, err := certutil.MakeCSR(key, subject, nil, nil)
+			must(t, err)
+			r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: text, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			}}
+			must(t, w.Create(w.ctx, r))
+			if got := w.judgeApproval(r.Name); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
 	})
 }

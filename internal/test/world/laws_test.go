@@ -59,6 +59,7 @@ func (w *world) rest(t testing.TB) {
 	if !settled {
 		return
 	}
+	w.noteLogins()
 	w.tell("they are at rest")
 	w.observer.CheckEvictions()
 	w.checkSecrets(t)
@@ -66,6 +67,7 @@ func (w *world) rest(t testing.TB) {
 	w.checkShown(t)
 	w.checkKept()
 	w.checkUsage()
+	w.checkLogins()
 	w.forgetSettings()
 	w.observer.KeepRules(w.settings.rules())
 }
@@ -89,6 +91,7 @@ func (w *world) settle(t testing.TB, is func(*machine) bool) bool {
 		}
 		if why != "" {
 			w.retryCutOff(t)
+			w.relistUnmarked(t)
 			pause(w.ctx, time.Minute)
 		}
 	}
@@ -129,6 +132,9 @@ func (w *world) unrest(t testing.TB, is func(*machine) bool) string {
 			busy = append(busy, why)
 		}
 	}
+	if why := w.unrestOfHosts(nodes); why != "" {
+		return why
+	}
 	switch {
 	case left != "":
 		return left
@@ -143,7 +149,7 @@ func (w *world) unrest(t testing.TB, is func(*machine) bool) string {
 
 // countNodes returns how many Nodes there have to be: all but those that have left already.
 func (w *world) countNodes(nodes map[string]corev1.Node) int {
-	return len(w.named(func(m *machine) bool {
+	return w.countHosts(nodes) + len(w.named(func(m *machine) bool {
 		_, is := nodes[m.name]
 		return is || !m.ends
 	}))
@@ -229,7 +235,7 @@ func (w *world) unlike(t testing.TB, is func(*machine) bool) string {
 			return fmt.Sprintf("the host of %s has something else than its bundle: %+v", m.name, seen.Actions)
 		}
 	}
-	return ""
+	return w.unlikeHosts(rendered)
 }
 
 // checkSecrets checks that the Secrets of layers are those that nodes have, a while after the last one has them.

@@ -106,7 +106,7 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 	go func() {
 		defer close(o.ended)
 		o.err = controller.Run(ctx, controller.Options{
-			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod}, Hosts: unreachableHosts,
+			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod}, Hosts: w.reachHosts(is),
 			Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
 			Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})

@@ -39,6 +39,11 @@ func (w *world) writeEntries(t testing.TB) {
 	for _, m := range w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted }) {
 		entries = append(entries, fmt.Sprintf("%q: username=Administrator", m.entry))
 	}
+	for _, h := range w.allHosts() {
+		if h.listed {
+			entries = append(entries, fmt.Sprintf("%q: username=Administrator", h.address))
+		}
+	}
 	w.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: {%s}}", gather.OperatorNamespace, configure.InstancesName, strings.Join(entries, ", ")))
 }
 
@@ -53,9 +58,19 @@ func (w *world) list(t testing.TB, m *machine, is bool) {
 	w.mu.Unlock()
 	w.tell("(the entry of %s, listed: %t)", m.name, is)
 	w.writeEntries(t)
-	if left := w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted }); len(left) == 0 && !is {
-		w.edit(t, m.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, published.RemoveAnnotation))
+	if !is {
+		w.confirmLast(t, m.name)
 	}
+}
+
+// confirmLast has a person confirm the removal of a node, where no entry is left.
+func (w *world) confirmLast(t testing.TB, name string) {
+	t.Helper()
+	left := w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted })
+	if len(left) > 0 || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.listed }) {
+		return
+	}
+	w.edit(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, published.RemoveAnnotation))
 }
 
 // removeEntry removes the entry of a node: while its host is off, and with the operator killed or exchanged, or the power cut, in the middle. Sometimes
@@ -188,8 +203,8 @@ func (w *world) endOf(t testing.TB) string {
 			m.ends = false
 		case !apierrors.IsNotFound(err):
 			return err.Error()
-		case leftOn(m) != "":
-			return "the host of " + m.name + " has " + leftOn(m)
+		case leftOn(m.Host.Snapshot()) != "":
+			return "the host of " + m.name + " has " + leftOn(m.Host.Snapshot())
 		default:
 			w.tell("(%s has left)", m.name)
 			m.stop()
@@ -203,8 +218,7 @@ func (w *world) endOf(t testing.TB) string {
 }
 
 // leftOn returns what is left on a host that was removed; empty for nothing. The next boot removes the program that has done it.
-func leftOn(m *machine) string {
-	s := m.Host.Snapshot()
+func leftOn(s simulation.Snapshot) string {
 	for name := range s.Services {
 		return "the service " + name
 	}

@@ -38,6 +38,7 @@ func (w *world) calm(t *testing.T) {
 	})
 	w.registries.setTrouble(troubleNone, false)
 	w.powerAllOn(t)
+	w.calmHosts(t)
 	for _, m := range w.named(runs) {
 		w.heal(t, m)
 		if m.ends {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -25,6 +26,7 @@ import (
 	"wmco/bundle"
 	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/simnode/memoryssh"
 	"wmco/internal/test/testenv/manifests"
 	"wmco/internal/test/world/api"
 	"wmco/payload"
@@ -36,6 +38,10 @@ const noticed = 45 * time.Second
 // options are how long and how hard.
 type options struct {
 	nodes int
+	// hosts is how many whole hosts join over SSH.
+	hosts int
+	// certificates is how long certificates are valid; zero is certificateLifetime.
+	certificates time.Duration
 	// rounds is how many storms there are, acts how many acts each has.
 	rounds, acts int
 	seed         uint64
@@ -69,6 +75,7 @@ type world struct {
 	// mu guards the counts, the story, the settings since the last rest, whether all is paused, and when a window opens; machines are changed with it.
 	mu       sync.Mutex
 	machines map[string]*machine
+	hosts    map[string]*host
 	since    []settings
 	paused   bool
 	opens    time.Time
@@ -84,7 +91,10 @@ type world struct {
 	releases   []release
 	released   int
 	registries registries
-	operator   *operator
+	// network and loginKey are how operators reach hosts.
+	network  memoryssh.Network
+	loginKey ssh.Signer
+	operator *operator
 	// lives is how many operators were started, baseline what this one used when all nodes were first at rest.
 	lives    int
 	baseline *usage
@@ -133,7 +143,7 @@ func newWorld(t testing.TB, o options) *world {
 	must(t, err)
 	return &world{
 		Client: c, options: o, ctx: ctx, cancel: cancel, server: server, admin: admin, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
-		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(), foreign: map[types.UID]bool{},
+		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, hosts: map[string]*host{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(), foreign: map[types.UID]bool{},
 		trail: trail{nodes: map[types.UID]*told{}, proved: map[bundle.Digest]map[string]bool{}, unwanted: map[string]time.Time{}},
 	}
 }
@@ -143,6 +153,7 @@ func (w *world) begin(t testing.TB) {
 	t.Helper()
 	w.load(t, "golden/clusters/common", "golden/clusters/none/infrastructure.yaml", "golden/clusters/none/controllerconfig.yaml",
 		"golden/clusters/none/machineconfigs.yaml", "deploy/rbac", "deploy/admission")
+	w.beginHosts(t)
 	var err error
 	w.example, err = cluster.ReadExample(root)
 	must(t, err)
@@ -195,6 +206,12 @@ func (w *world) end(t *testing.T) {
 	}
 	if w.operator != nil {
 		w.operator.stop()
+	}
+	for _, h := range w.allHosts() {
+		h.ssh.Stop()
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	w.lasted = time.Since(w.begun)
 	w.cancel()
@@ -291,7 +308,7 @@ func TestWorld(t *testing.T) {
 	for seed := range number(t, "WMCO_WORLD_SEEDS", 2) { //nolint:mnd // half a minute
 		t.Run(fmt.Sprintf("seed %d", first+seed), func(t *testing.T) {
 			o := options{
-				nodes: number(t, "WMCO_WORLD_NODES", 5), rounds: number(t, "WMCO_WORLD_ROUNDS", 1), acts: 12, seed: uint64(first + seed), //nolint:gosec,mnd // not negative
+				nodes: number(t, "WMCO_WORLD_NODES", 5), hosts: number(t, "WMCO_WORLD_HOSTS", 0), rounds: number(t, "WMCO_WORLD_ROUNDS", 1), acts: 12, seed: uint64(first + seed), //nolint:gosec,mnd // not negative
 				patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute,
 			}
 			w := lifeOf(t, o)

@@ -140,6 +140,14 @@ func (w *world) judge(o *operator, r *http.Request, body []byte) func() {
 	}
 	own := w.judgeLeading(o, kind)
 	switch {
+	case name == "approval":
+		wrong := w.judgeApproval(kind) // the kubelet may have its certificate a moment later
+		return func() {
+			own()
+			if wrong != "" {
+				w.observer.Violate(ruleCertificate, "%s: %s", kind, wrong)
+			}
+		}
 	case r.Method == http.MethodDelete:
 		isOwn := w.isOwn(kind, name)
 		return func() {
@@ -279,7 +287,7 @@ func (w *world) isOwn(kind, name string) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		m := w.machines[name]
-		return m == nil || w.mayDelete(m)
+		return m == nil && w.mayDeleteHost(w.hosts[name]) || m != nil && w.mayDelete(m)
 	}
 	return false
 }
@@ -508,8 +516,8 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 		if err != nil || d.Cluster.Digest != layer || n.Name == c.before.Name {
 			continue
 		}
-		if w.awaitsExecutables(n, d) != w.awaitsExecutables(c.before, c.was) || !slices.Equal(d.Inputs, c.is.Inputs) {
-			continue // it gets another bundle, with a canary of its own, or keeps this one until a deletion is confirmed
+		if w.awaitsExecutables(n, d) != w.awaitsExecutables(c.before, c.was) || !slices.Equal(d.Inputs, c.is.Inputs) || buildOf(n) != buildOf(c.before) {
+			continue // it gets another bundle or is of another kind, with a canary of its own, or keeps this one until a deletion is confirmed
 		}
 		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 		s, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
@@ -543,6 +551,12 @@ func (w *world) judgeOrder(c change, nodes []corev1.Node) {
 	if len(failed)-min(hosts, 1) >= failures {
 		w.observer.Violate(ruleFailures, "%s, after %v, %d of them for their hosts alone", c.before.Name, failed, hosts)
 	}
+}
+
+// buildOf is the build of Windows, without the number of its update.
+func buildOf(n corev1.Node) string {
+	parts := strings.SplitN(n.Status.NodeInfo.KernelVersion, ".", 4) //nolint:mnd // three are the build
+	return strings.Join(parts[:min(len(parts), 3)], ".")
 }
 
 // awaitsExecutables reports whether a node lacks the executables of the present release.

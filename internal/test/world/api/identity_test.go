@@ -124,6 +124,9 @@ func ask(t *testing.T, c *rest.Config) string {
 		return err.Error()
 	}
 	defer answer.Body.Close()
+	if _, err := http.ParseTime(answer.Header.Get("Date")); err != nil {
+		t.Error(err)
+	}
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -148,6 +149,7 @@ func (w *writer) Header() http.Header { return w.header }
 func (w *writer) WriteHeader(code int) {
 	w.once.Do(func() {
 		w.code, w.sent = code, w.header.Clone()
+		w.sent.Set("Date", time.Now().UTC().Format(http.TimeFormat)) // as net/http has it
 		close(w.begun)
 	})
 }

@@ -1,0 +1,159 @@
+package world
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/ownfile"
+	"wmco/applier/remote"
+	remotessh "wmco/applier/remote/ssh"
+	"wmco/bundle"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/keys"
+	"wmco/gateway/registry"
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/simnode"
+	"wmco/internal/test/simnode/memoryssh"
+	"wmco/payload"
+	"wmco/payload/fetch"
+)
+
+// certificateLifetime is how long certificates are valid in a world with hosts that join, if its options have nothing else.
+const certificateLifetime = 6 * time.Hour
+
+// host is a whole machine with an entry in windows-instances, which joins over SSH.
+type host struct {
+	*simnode.Machine
+	name, address string
+	ssh           *memoryssh.Server
+	// listed reports whether it has its entry, and since is when that was changed last. Its power or its SSH server was changed last at disturbed.
+	listed           bool
+	since, disturbed time.Time
+	// rested reports whether it is at rest, and logins how many logins there were when it came to rest.
+	rested bool
+	logins int
+}
+
+// beginHosts has a world in which hosts join: with a key to log in with, and what a cluster has around kubelets.
+func (w *world) beginHosts(t testing.TB) {
+	t.Helper()
+	if w.options.hosts == 0 {
+		return
+	}
+	w.startManagers(t, cmp.Or(w.options.certificates, certificateLifetime))
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	w.loginKey, err = ssh.NewSignerFromKey(private)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(t, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}}
+	must(t, client.IgnoreNotFound(w.Delete(w.ctx, secret.DeepCopy())))
+	secret.Data = map[string][]byte{keys.SecretKey: pem.EncodeToMemory(block)}
+	must(t, w.Create(w.ctx, secret))
+}
+
+// reachHosts returns how an operator reaches hosts. Those of light nodes it does not.
+func (w *world) reachHosts(is release) func(*hosts.Login) *hosts.Hosts {
+	if w.options.hosts == 0 {
+		return unreachableHosts
+	}
+	return func(login *hosts.Login) *hosts.Hosts {
+		dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: w.dial}
+		o := hosts.Options{Program: is.program(), Executables: is.source}
+		o.Transports.Kept = remotessh.NewTransport(dialer)
+		dialer.Limits.Kept = 0
+		o.Transports.Fresh = remotessh.NewTransport(dialer)
+		return hosts.New(o)
+	}
+}
+
+// program is the node agent that an operator uploads to hosts. What runs is the code of this process.
+func (r release) program() remote.Program {
+	var text []byte
+	for path, data := range r.files {
+		if strings.HasPrefix(path, strings.TrimSuffix(payload.Find(payload.Agent).Path, ".exe")) {
+			text = data
+		}
+	}
+	digest, sum := bundle.Of(text), ownfile.NewSum()
+	_, _ = sum.Write(text) // it does not fail
+	return remote.Program{Path: remote.ProgramPath(digest), Digest: digest, Size: int64(len(text)), Sum: ownfile.SumText(sum), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}}
+}
+
+// addHost makes a host that accepts the key of the operator, without an entry.
+func (w *world) addHost(t testing.TB) *host {
+	t.Helper()
+	number := len(w.hosts) + 1
+	x := &host{name: fmt.Sprintf("winhost-%d", number), address: fmt.Sprintf("10.2.0.%d", number)}
+	w.install(t, x)
+	w.mu.Lock()
+	w.hosts[x.name] = x
+	w.mu.Unlock()
+	return x
+}
+
+// listHost writes the entry of a host, or removes it.
+func (w *world) listHost(t testing.TB, x *host, is bool) {
+	t.Helper()
+	w.mu.Lock()
+	x.listed, x.since = is, time.Now()
+	w.mu.Unlock()
+	w.tell("(the entry of %s, listed: %t)", x.name, is)
+	w.writeEntries(t)
+	var n corev1.Node
+	if !is && w.Get(w.ctx, client.ObjectKey{Name: x.name}, &n) == nil {
+		w.confirmLast(t, x.name)
+	}
+}
+
+// install gives a host a new Windows, with its name and address.
+func (w *world) install(t testing.TB, x *host) {
+	t.Helper()
+	var err error
+	x.Machine, err = simnode.New(simnode.Options{
+		Facts: bundle.Facts{
+			Schema: bundle.FactsSchema, HostName: strings.ToUpper(x.name), Addresses: []string{x.address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
+			DefaultRoute: bundle.DefaultRoute{Address: x.address, Gateway: "10.2.0.254"},
+		},
+		Times: slowTimes(), Agent: seldom(), Wrap: w.server.Wrap, Program: "world",
+		Registry: &fetch.Single{Client: &registry.Client{Verified: &w.registries, Insecure: &w.registries, Now: time.Now}},
+	})
+	must(t, err)
+	must(t, x.Host.Edit(w.ctx, func(s *simulation.State) {
+		must(t, s.Authorize(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(w.loginKey.PublicKey())))))
+	}))
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	hostKey, err := ssh.NewSignerFromKey(private)
+	must(t, err)
+	x.ssh = memoryssh.New(x.Machine, hostKey)
+	x.ssh.Registries = &w.registries
+	w.network.Connect(x.address, x.ssh)
+}
+
+// allHosts are the hosts in their order.
+func (w *world) allHosts() (list []*host) {
+	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
+		list = append(list, w.hosts[name])
+	}
+	return list
+}
