@@ -20,6 +20,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"github.com/ProtonMail/go-crypto/openpgp/s2k"
 
 	"wmco/bundle"
 )
@@ -65,7 +66,9 @@ func writeEncrypted(out io.Writer, random io.Reader, name string, key bundle.Sec
 		return err
 	}
 	message, err := openpgp.SymmetricallyEncrypt(armored, []byte(key.Reveal()), nil,
-		&packet.Config{Rand: random, DefaultCipher: packet.CipherAES128})
+		&packet.Config{Rand: random, DefaultCipher: packet.CipherAES128, S2KConfig: &s2k.Config{
+			S2KMode: s2k.IteratedSaltedS2K, S2KCount: hashed,
+		}})
 	if err != nil {
 		return err
 	}
@@ -109,6 +112,9 @@ const (
 	tagEncrypted  = 18
 	iterated      = 3
 	maxIterations = 0xe0 // 16 MiB hashed
+	// hashed is how many bytes are hashed for a key, the fewest that there are: a private key cannot be guessed, and the
+	// annotation is read with each step of a join.
+	hashed = 64 << 10
 )
 
 // isReadableMessage reports whether the message is one that either operator writes: one key from a passphrase by

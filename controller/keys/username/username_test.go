@@ -154,6 +154,13 @@ func TestTheMostIterations(t *testing.T) {
 	}
 }
 
+// TestANameIsReadAtOnce: 64 KiB are hashed (RFC 9580, section 3.7.1.3), as the existing operator's library has it.
+func TestANameIsReadAtOnce(t *testing.T) {
+	if n := body(t, encrypted(t, "Administrator"))[2+12]; n != 0x60 {
+		t.Errorf("iterations %#x", n)
+	}
+}
+
 func TestNamesThatAreNotEncrypted(t *testing.T) {
 	for _, name := range []string{"", "a\nb", "a\x00", "\xff", strings.Repeat("x", maxName+1)} {
 		if text, err := EncryptName(rand.Reader, name, key); err == nil {
