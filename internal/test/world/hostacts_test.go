@@ -14,6 +14,10 @@ import (
 
 func isListed(h *host) bool { return h.listed && h.IsOn() }
 
+func isEntry(h *host) bool { return isListed(h) && !h.ofMachine }
+
+func isMachine(h *host) bool { return isListed(h) && h.ofMachine }
+
 // toEachHost does something to one host for which this holds.
 func (w *world) toEachHost(is func(*host) bool, do func(testing.TB, *host)) func(*testing.T) bool {
 	return func(t *testing.T) bool {
@@ -31,20 +35,21 @@ func (w *world) toEachHost(is func(*host) bool, do func(testing.TB, *host)) func
 	}
 }
 
-// joinHost has a new host join, or again one whose entry was removed, with something in the middle of it.
+// joinHost has a new host join, of an entry or a Machine, or again one whose entry was removed, with something in the middle of it.
 func (w *world) joinHost(t *testing.T) bool {
-	var h *host
+	var all []*host
 	for _, x := range w.allHosts() {
 		if !x.listed {
-			h = x
+			all = append(all, x)
 		}
 	}
-	if h == nil && len(w.hosts) >= w.options.hosts {
+	if len(w.hosts) < w.options.hosts && (len(all) == 0 || w.random.IntN(2) == 0) {
+		all = []*host{w.addHost(t)}
+	}
+	if len(all) == 0 {
 		return false
 	}
-	if h == nil {
-		h = w.addHost(t)
-	}
+	h := all[w.random.IntN(len(all))]
 	w.listHost(t, h, true)
 	w.interrupt(t, h)
 	return true
@@ -145,8 +150,8 @@ func (w *world) reinstallHost(t testing.TB, h *host) {
 	pause(w.ctx, time.Duration(w.random.Int64N(int64(2*time.Hour))))
 	var n corev1.Node
 	err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n)
-	if starts := h.Starts(); err == nil && len(starts) > 0 {
-		w.observer.Violate(ruleImpostor, "%s: %v", h.name, starts)
+	if starts, logins := h.Starts(), h.ssh.Logins(); err == nil && (len(starts) > 0 || logins > 0) {
+		w.observer.Violate(ruleImpostor, "%s: %d logins, %v", h.name, logins, starts)
 	}
 	w.listHost(t, h, false)
 	pause(w.ctx, time.Minute)

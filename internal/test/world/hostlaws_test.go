@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
@@ -24,7 +25,7 @@ import (
 const (
 	ruleLogin       = "an operator logs in to a host that works, and has not asked for it"
 	ruleCertificate = "a certificate is approved for a key that its host does not have"
-	ruleImpostor    = "a host with another key than the one that is pinned gets something"
+	ruleImpostor    = "a host with another key than the one that is pinned is logged in to"
 )
 
 // unrestOfHosts returns why the hosts that are on are not at rest: those with an entry are nodes, the others have nothing any longer.
@@ -46,8 +47,8 @@ func (w *world) unrestOfHosts(nodes map[string]corev1.Node) string {
 			return w.notUpgraded(n)
 		case !h.listed && is:
 			return fmt.Sprintf("%s has no entry, and is a node, whose removal is %+v: %s", h.name, removalOf(n), observer.DescribeNode(n))
-		case !h.listed && leftOn(snapshot) != "":
-			return h.name + " has no entry, and has " + leftOn(snapshot) + w.stateOf(h)
+		case !h.listed && leftOn(snapshot, bundle.UploadFolder) != "": // a removal over SSH leaves the program that has done it
+			return h.name + " has no entry, and has " + leftOn(snapshot, bundle.UploadFolder) + w.stateOf(h)
 		}
 	}
 	for _, h := range w.allHosts() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ import (
 	"wmco/gateway/registry"
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode"
+	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/memoryssh"
 	"wmco/payload"
 	"wmco/payload/fetch"
@@ -37,12 +39,14 @@ import (
 // certificateLifetime is how long certificates are valid in a world with hosts that join, if its options have nothing else.
 const certificateLifetime = 6 * time.Hour
 
-// host is a whole machine with an entry in windows-instances, which joins over SSH.
+// host is a whole machine with an entry in windows-instances, or of a Machine, which joins over SSH.
 type host struct {
 	*simnode.Machine
 	name, address string
 	ssh           *memoryssh.Server
-	// listed reports whether it has its entry, and since is when that was changed last. Its power or its SSH server was changed last at disturbed.
+	// ofMachine reports whether it has a Machine, and no entry.
+	ofMachine bool
+	// listed reports whether it has its entry or its Machine, and since is when that was changed last. Its power or its SSH server was changed last at disturbed.
 	listed           bool
 	since, disturbed time.Time
 	// rested reports whether it is at rest, and logins how many logins there were when it came to rest.
@@ -99,11 +103,15 @@ func (r release) program() remote.Program {
 	}}
 }
 
-// addHost makes a host that accepts the key of the operator, without an entry.
+// addHost makes a host that accepts the key of the operator, without an entry, at the first address that no other has. Every second address is one of
+// Machines.
 func (w *world) addHost(t testing.TB) *host {
 	t.Helper()
-	number := len(w.hosts) + 1
-	x := &host{name: fmt.Sprintf("winhost-%d", number), address: fmt.Sprintf("10.2.0.%d", number)}
+	w.hostsMade++
+	x := &host{name: fmt.Sprintf("winhost-%d", w.hostsMade)}
+	for number := 1; x.address == "" || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.address == x.address }); number++ {
+		x.address, x.ofMachine = fmt.Sprintf("10.2.0.%d", number), number%2 == 0
+	}
 	w.install(t, x)
 	w.mu.Lock()
 	w.hosts[x.name] = x
@@ -111,18 +119,40 @@ func (w *world) addHost(t testing.TB) *host {
 	return x
 }
 
-// listHost writes the entry of a host, or removes it.
+// listHost writes the entry of a host, or removes it. The Machine of a host is made; for its end see deleteMachine.
 func (w *world) listHost(t testing.TB, x *host, is bool) {
 	t.Helper()
 	w.mu.Lock()
 	x.listed, x.since = is, time.Now()
 	w.mu.Unlock()
+	if x.ofMachine {
+		w.tell("(the Machine of %s)", x.name)
+		must(t, cluster.AddMachine(w.ctx, w.admin, x.name, x.address))
+		return
+	}
 	w.tell("(the entry of %s, listed: %t)", x.name, is)
 	w.writeEntries(t)
 	var n corev1.Node
 	if !is && w.Get(w.ctx, client.ObjectKey{Name: x.name}, &n) == nil {
 		w.confirmLast(t, x.name)
 	}
+}
+
+// deleteMachine is what machine-api does: the Machine ends, then its host, then its Node.
+func (w *world) deleteMachine(t testing.TB, x *host) {
+	t.Helper()
+	w.try(t, "the end of a Machine", func() error {
+		return client.IgnoreNotFound(w.Delete(w.ctx, &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: x.name}}))
+	})
+	pause(w.ctx, time.Duration(w.random.Int64N(int64(time.Minute))))
+	w.network.Connect(x.address, nil)
+	must(t, x.Close())
+	w.mu.Lock()
+	delete(w.hosts, x.name)
+	w.mu.Unlock()
+	w.try(t, "the end of a Node", func() error {
+		return client.IgnoreNotFound(w.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.name}}))
+	})
 }
 
 // install gives a host a new Windows, with its name and address.

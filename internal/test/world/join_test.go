@@ -49,6 +49,7 @@ func (w *world) startManagers(t testing.TB, lifetime time.Duration) {
 			return manager.Lifecycle{Every: time.Minute, Grace: leaseGrace, Log: silent}.Run(ctx, w.admin)
 		},
 		func(ctx context.Context) error { return cluster.Network(ctx, w.admin, silent) },
+		func(ctx context.Context) error { return cluster.Approve(ctx, w.admin, silent, w.hasMachine) },
 	} {
 		go func() {
 			if err := run(w.ctx); err != nil && w.ctx.Err() == nil {
@@ -56,6 +57,13 @@ func (w *world) startManagers(t testing.TB, lifetime time.Duration) {
 			}
 		}()
 	}
+}
+
+// hasMachine reports whether a node is that of a Machine: its requests are approved by the cluster.
+func (w *world) hasMachine(node string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hosts[node] != nil && w.hosts[node].ofMachine
 }
 
 const (
@@ -81,7 +89,6 @@ func TestAMachineJoins(t *testing.T) {
 			"golden/clusters/none/machineconfigs.yaml", "deploy/rbac", "deploy/admission")
 		const lifetime = 3 * time.Hour
 		w.startManagers(t, lifetime)
-		go func() { _ = cluster.Approve(w.ctx, w.admin, slog.New(slog.DiscardHandler), nil) }()
 		m, err := simnode.New(simnode.Options{
 			Facts: bundle.Facts{
 				Schema: bundle.FactsSchema, HostName: "win-joins", Addresses: []string{"10.2.0.1"}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
@@ -92,6 +99,8 @@ func TestAMachineJoins(t *testing.T) {
 		must(t, err)
 		defer func() { must(t, m.Close()) }()
 		must(t, m.InstallPayload())
+		w.hosts["win-joins"] = &host{Machine: m, ofMachine: true}
+		defer delete(w.hosts, "win-joins")
 		must(t, cluster.AddMachine(w.ctx, w.admin, "win-joins", "10.2.0.1"))
 		within, cancel := context.WithTimeout(w.ctx, time.Hour)
 		defer cancel()
@@ -121,7 +130,7 @@ func TestAMachineJoins(t *testing.T) {
 
 // TestHosts plays what happens to hosts that join, without anything in the middle.
 func TestHosts(t *testing.T) {
-	o := options{nodes: 1, hosts: 2, certificates: time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	o := options{nodes: 2, hosts: 1, certificates: time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
 	inWorld(t, o, func(t *testing.T, w *world) {
 		h := w.addHost(t)
 		w.listHost(t, h, true)

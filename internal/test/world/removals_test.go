@@ -40,7 +40,7 @@ func (w *world) writeEntries(t testing.TB) {
 		entries = append(entries, fmt.Sprintf("%q: username=Administrator", m.entry))
 	}
 	for _, h := range w.allHosts() {
-		if h.listed {
+		if h.listed && !h.ofMachine {
 			entries = append(entries, fmt.Sprintf("%q: username=Administrator", h.address))
 		}
 	}
@@ -63,14 +63,19 @@ func (w *world) list(t testing.TB, m *machine, is bool) {
 	}
 }
 
-// confirmLast has a person confirm the removal of a node, where no entry is left.
+// confirmLast has a person confirm the removal of a node a while later, where no entry is left.
 func (w *world) confirmLast(t testing.TB, name string) {
 	t.Helper()
-	left := w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted })
-	if len(left) > 0 || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.listed }) {
+	if w.hasEntries() {
 		return
 	}
+	pause(w.ctx, time.Duration(w.random.Int64N(int64(time.Hour))))
 	w.edit(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, published.RemoveAnnotation))
+}
+
+// hasEntries reports whether windows-instances has any.
+func (w *world) hasEntries() bool {
+	return len(w.named(func(m *machine) bool { return m.entry != "" && !m.unlisted })) > 0 || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.listed && !h.ofMachine })
 }
 
 // removeEntry removes the entry of a node: while its host is off, and with the operator killed or exchanged, or the power cut, in the middle. Sometimes
@@ -160,9 +165,13 @@ func (w *world) judgeToRemove(before corev1.Node) {
 	w.mu.Lock()
 	m := w.machines[before.Name]
 	wrong := m != nil && (m.entry == "" || !m.unlisted && time.Since(m.listed) > time.Second)
+	none := !w.hasEntries()
 	w.mu.Unlock()
 	if wrong {
 		w.observer.Violate(ruleRemoval, "%s is told, and has its entry", before.Name)
+	}
+	if none && before.Annotations[published.RemoveAnnotation] == "" {
+		w.observer.Violate(ruleRemoval, "%s is told, there is no entry at all, and no person has confirmed it", before.Name)
 	}
 	if before.Spec.Unschedulable && windowsnode.HasTaint(&before, windowsnode.RemovingTaint) {
 		return
@@ -217,14 +226,15 @@ func (w *world) endOf(t testing.TB) string {
 	return ""
 }
 
-// leftOn returns what is left on a host that was removed; empty for nothing. The next boot removes the program that has done it.
-func leftOn(s simulation.Snapshot) string {
+// leftOn returns what is left on a host that was removed, but in some folders; empty for nothing. The next boot removes the program that has done it.
+func leftOn(s simulation.Snapshot, but ...string) string {
 	for name := range s.Services {
 		return "the service " + name
 	}
 	var left []string
 	for path, f := range s.Files {
-		if path != ofWindows && !strings.HasPrefix(path, bundle.RemovalProgram) && f.Kind == plan.FileRegular {
+		is := func(folder string) bool { return bundle.Dir(path) == folder }
+		if path != ofWindows && !slices.ContainsFunc(but, is) && !strings.HasPrefix(path, bundle.RemovalProgram) && f.Kind == plan.FileRegular {
 			left = append(left, path)
 		}
 	}

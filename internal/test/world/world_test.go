@@ -76,10 +76,12 @@ type world struct {
 	mu       sync.Mutex
 	machines map[string]*machine
 	hosts    map[string]*host
-	since    []settings
-	paused   bool
-	opens    time.Time
-	trail    trail
+	// hostsMade is how many hosts were made.
+	hostsMade int
+	since     []settings
+	paused    bool
+	opens     time.Time
+	trail     trail
 	// made is how many nodes were made.
 	made, boots int
 	// begun is when the world began, story what happened since, lasted how long that was.

@@ -399,7 +399,7 @@ func (w *world) judgeFetch(before, after corev1.Node) {
 	for _, n := range nodes.Items {
 		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 		ended := string(r.Fetch.Payload) == payload && (r.Fetch.Done || r.Fetch.Failed)
-		if n.Name != before.Name && n.Annotations[published.FetchAnnotation] == payload && observer.IsReady(n) && !ended && time.Since(w.trail.node(n.UID).permitted) < fetchPatience {
+		if n.Name != before.Name && n.Annotations[published.FetchAnnotation] == payload && isLongReady(n) && !ended && time.Since(w.trail.node(n.UID).permitted) < fetchPatience {
 			fetching = append(fetching, n.Name)
 		}
 	}
@@ -410,6 +410,13 @@ func (w *world) judgeFetch(before, after corev1.Node) {
 	if len(fetching) > most {
 		w.observer.Violate(ruleFetch, "%v, %d may", fetching, most)
 	}
+}
+
+// isLongReady reports whether a node is Ready, and every operator knows it.
+func isLongReady(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && time.Since(c.LastTransitionTime.Time) > noticed
+	})
 }
 
 // judgeVersion is called when an operator has changed a Node.
