@@ -24,7 +24,7 @@ import (
 // newRoot returns the commands for a simulated host, and those that make one.
 func newRoot(p nodecli.Program) *cobra.Command {
 	host := &folder{root: os.Getenv("WMCO_NODE_ROOT")}
-	p.Host = host
+	p.Host, p.Settle, p.AsService = host, settle, asService
 	root := p.Root()
 	root.PersistentFlags().StringVar(&host.root, "root", host.root, "folder of a simulated host (non-Windows only)")
 	root.AddCommand(machineCommand(host))
@@ -84,13 +84,10 @@ func (*folder) OpenLinked(ctx context.Context, host applier.Host, path string) (
 	return host.Open(ctx, path)
 }
 
-// Settle is short, because the services of a simulated host do not change by themselves.
-func (*folder) Settle() time.Duration { return 10 * time.Millisecond }
+// settle is short, because the services of a simulated host do not change by themselves.
+const settle = 10 * time.Millisecond
 
-// Guard is that of the engine.
-func (*folder) Guard() (time.Duration, error) { return 0, nil }
-
-// AsService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
-func (*folder) AsService(ctx context.Context, _ string, run func(context.Context) error) error {
+// asService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
+func asService(ctx context.Context, _ string, run func(context.Context) error) error {
 	return run(ctx)
 }

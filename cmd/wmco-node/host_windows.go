@@ -32,19 +32,13 @@ var guardWait string //nolint:gochecknoglobals // the linker sets it
 
 // newRoot returns the commands for the host that the program runs on.
 func newRoot(p nodecli.Program) *cobra.Command {
-	p.Host = local{}
+	p.Host, p.AsService = local{}, asService
+	p.Guard, _ = time.ParseDuration(guardWait) // empty is none
 	return p.Root()
 }
 
 // local implements nodecli.Host for this Windows.
 type local struct{}
-
-func (local) Guard() (time.Duration, error) {
-	if guardWait == "" {
-		return 0, nil
-	}
-	return time.ParseDuration(guardWait)
-}
 
 func (local) Open() (applier.Host, error) {
 	return winhost.New(winhost.Options{Wine: wine == "yes"}), nil
@@ -71,9 +65,6 @@ func (local) OpenLinked(_ context.Context, _ applier.Host, path string) (io.Read
 // (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64).
 func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 
-// Settle is none: the bundle has how long services must stay healthy.
-func (local) Settle() time.Duration { return 0 }
-
-func (local) AsService(_ context.Context, name string, run func(context.Context) error) error {
+func asService(_ context.Context, name string, run func(context.Context) error) error {
 	return services.RunAsService(name, run)
 }

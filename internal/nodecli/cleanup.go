@@ -67,5 +67,5 @@ func (p Program) removeNode(ctx context.Context, f cleanupFlags) error {
 		ReadFile: func(string) ([]byte, error) { return e.ReadRemovalAccess(ctx) },
 	})
 	remover := agent.Remover{Engine: e, Cluster: server, Log: log, Jitter: jitter}
-	return p.Host.AsService(ctx, bundle.RemovalService, remover.Run)
+	return p.AsService(ctx, bundle.RemovalService, remover.Run)
 }

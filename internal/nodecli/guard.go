@@ -27,9 +27,7 @@ The node agent runs this command of the program before it, as the service ` + bu
 			if err != nil {
 				return err
 			}
-			if e.GuardWait, err = p.Host.Guard(); err != nil {
-				return err
-			}
+			e.GuardWait = p.Guard
 			guard := func(ctx context.Context) error {
 				_, err := e.GuardHandover(ctx, bundle.AgentService)
 				return err
@@ -37,7 +35,7 @@ The node agent runs this command of the program before it, as the service ` + bu
 			if !service {
 				return guard(cmd.Context())
 			}
-			return p.Host.AsService(cmd.Context(), bundle.GuardService, func(ctx context.Context) error {
+			return p.AsService(cmd.Context(), bundle.GuardService, func(ctx context.Context) error {
 				var back *applier.RolledBackError
 				if err := guard(ctx); !errors.As(err, &back) {
 					return err

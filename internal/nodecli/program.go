@@ -40,6 +40,10 @@ type Program struct {
 	// Digest returns that of its file.
 	Digest func() (bundle.Digest, error)
 	Host   Host
+	// Settle is applier.Engine.Settle, Guard applier.Engine.GuardWait.
+	Settle, Guard time.Duration
+	// AsService runs in this process, which a service control manager has started.
+	AsService func(ctx context.Context, name string, run func(context.Context) error) error
 }
 
 // Host is the host that the commands work on.
@@ -54,11 +58,6 @@ type Host interface {
 	Images() (images.Runtime, error)
 	// OpenLinked opens a file, also through a link.
 	OpenLinked(ctx context.Context, host applier.Host, path string) (io.ReadCloser, error)
-	// Settle is applier.Engine.Settle, Guard applier.Engine.GuardWait.
-	Settle() time.Duration
-	Guard() (time.Duration, error)
-	// AsService runs in this process, which its service control manager has started.
-	AsService(ctx context.Context, name string, run func(context.Context) error) error
 }
 
 // Execute executes one command line and returns the exit status.
@@ -118,7 +117,7 @@ func (p Program) engine(doing string) (*applier.Engine, error) {
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), p.Clock.Now().UTC().Format(time.RFC3339))
 	name := func(ctx context.Context) (string, error) { return p.kubeletNode(ctx, host), nil }
 	return &applier.Engine{
-		Host: host, Clock: p.Clock, Permits: layout.Check, Program: p.Version, Owner: owner, Settle: p.Host.Settle(),
+		Host: host, Clock: p.Clock, Permits: layout.Check, Program: p.Version, Owner: owner, Settle: p.Settle,
 		NodeName: name,
 	}, nil
 }

@@ -26,9 +26,6 @@ func (memory) OpenLinked(ctx context.Context, host applier.Host, path string) (i
 	return host.Open(ctx, path)
 }
 
-// Settle implements Host.
-func (memory) Settle() time.Duration { return 0 }
-
 // ticking is the clock of this computer.
 type ticking struct{}
 

@@ -48,7 +48,7 @@ The places of images are read again when their file changes. The proxy is that o
 			if !f.service {
 				return p.serveRegistry(cmd.Context(), f)
 			}
-			return p.Host.AsService(cmd.Context(), layout.Gateway, func(ctx context.Context) error { return p.serveRegistry(ctx, f) })
+			return p.AsService(cmd.Context(), layout.Gateway, func(ctx context.Context) error { return p.serveRegistry(ctx, f) })
 		},
 	}
 	flags := cmd.Flags()

@@ -37,7 +37,7 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 			if !f.Service {
 				return p.keep(cmd.Context(), f)
 			}
-			return p.Host.AsService(cmd.Context(), bundle.AgentService, func(ctx context.Context) error { return p.keep(ctx, f) })
+			return p.AsService(cmd.Context(), bundle.AgentService, func(ctx context.Context) error { return p.keep(ctx, f) })
 		},
 	}
 	f.AddToFlags(cmd.Flags())

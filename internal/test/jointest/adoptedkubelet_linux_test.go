@@ -52,8 +52,7 @@ func (w *world) refuseKubelet(name, version string) (accept func()) {
 	}}
 	w.create(policy)
 	w.create(binding)
-	config := rest.CopyConfig(server.ControlPlane(w.t).Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes"}}
+	config := w.as(rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes"}})
 	kubelet, err := client.New(config, client.Options{})
 	must(w.t, err)
 	refused := func() bool {

@@ -170,8 +170,7 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	}
 	// The private key is exchanged, and the host accepts the new one alone.
 	w.signer = w.newSecret()
-	m.ssh.Key = w.signer
-	must(t, m.ssh.Authorize())
+	must(t, m.ssh.authorize(w.signer))
 	// It was the only entry: its removal is confirmed, as that of an instance which has joined.
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
 	w.removeEntry("192.0.2.83")
@@ -195,7 +194,7 @@ func TestAHostWithAnotherKeyThanThePinnedOneIsNotAdopted(t *testing.T) {
 	}
 	w.unannotate("instance-d", hosts.PinAnnotation, hosts.PinTypeAnnotation)
 	eventually(t, "the adopted node", func() bool { return w.adopted("instance-d", "192.0.2.84") })
-	if got := w.node("instance-d").Annotations[hosts.PinAnnotation]; got != hosts.EncodeKey(m.hostKey(t)) {
+	if got := w.node("instance-d").Annotations[hosts.PinAnnotation]; got != hosts.EncodeKey(m.ssh.showKey(t)) {
 		t.Error("the Node has no copy of the key of its host")
 	}
 }
@@ -211,7 +210,7 @@ func TestANodeCannotHaveAnotherHostAdopted(t *testing.T) {
 		must(t, client.IgnoreNotFound(w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aaa-liar"}})))
 	})
 	w.annotate("aaa-liar", published.VersionAnnotation, m.existing.Version)
-	w.annotate("aaa-liar", hosts.PinAnnotation, hosts.EncodeKey(m.hostKey(t)))
+	w.annotate("aaa-liar", hosts.PinAnnotation, hosts.EncodeKey(m.ssh.showKey(t)))
 	w.adopt("aaa-liar")
 	w.operate()
 	w.awaitEvent("InstanceSetupFailure", configure.InstancesName, configure.ReasonNotTheHost, "aaa-liar", "instance-e", "nothing was changed")

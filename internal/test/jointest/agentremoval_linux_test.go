@@ -32,7 +32,7 @@ func TestANodeIsRemovedByItsAgent(t *testing.T) {
 	w.instances("192.0.2.71", "192.0.2.72", "192.0.2.73")
 	stop := w.operate()
 	w.allJoin([]string{"instance-a", "instance-off", "instance-stays"})
-	server := a.ssh.Address
+	server := a.ssh.address()
 	for _, address := range []string{"192.0.2.71", "192.0.2.72"} {
 		must(t, w.at.put(address, nowhere))
 	}

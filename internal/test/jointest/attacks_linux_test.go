@@ -328,7 +328,7 @@ func TestASecondEntryOfAHostIsRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.machine("instance-a", "192.0.2.97")
 	must(t, a.Edit(t.Context(), func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, "192.0.2.98") }))
-	must(t, w.at.put("192.0.2.98", a.ssh.Address))
+	must(t, w.at.put("192.0.2.98", a.ssh.address()))
 	w.instances("192.0.2.97")
 	w.operate()
 	w.allJoin([]string{"instance-a"})
@@ -345,7 +345,7 @@ func TestFactsOfANodeAreNotSignedUnlessTheyAreItsHosts(t *testing.T) {
 	const name, entry = "instance-f", "win-f.example.com"
 	w.names[entry] = []string{"192.0.2.226"}
 	m := w.machine(name, "192.0.2.226")
-	must(t, w.at.put(entry, m.ssh.Address))
+	must(t, w.at.put(entry, m.ssh.address()))
 	w.instances(entry)
 	w.operate()
 	w.allJoin([]string{name})

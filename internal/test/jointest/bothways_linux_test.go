@@ -15,7 +15,6 @@ import (
 	"wmco/internal/test/payloadtest"
 	"wmco/internal/test/registrytest"
 	"wmco/internal/test/registrytest/distribution"
-	"wmco/internal/test/simnode"
 	"wmco/internal/test/testenv"
 	"wmco/payload"
 	"wmco/payload/store"
@@ -124,7 +123,7 @@ func (w *world) bringRelease(n int, folder, settings string) releaseCosts {
 func (w *world) countLogins() (n int) {
 	w.t.Helper()
 	for _, m := range w.machines {
-		logins, err := simnode.Logins(m.ssh)
+		logins, err := m.ssh.logins()
 		must(w.t, err)
 		n += logins
 	}

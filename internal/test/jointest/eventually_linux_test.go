@@ -15,7 +15,11 @@ type notYet struct{}
 
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	must(t, testenv.Eventually(t.Context(), what, func() (is bool) {
+	wait := testenv.Eventually
+	if memoryOf(t) != nil {
+		wait = eventuallyInMemory
+	}
+	must(t, wait(t.Context(), what, func() (is bool) {
 		looks.Add(1)
 		defer func() {
 			looks.Add(-1)

@@ -48,9 +48,9 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	w.names["win.example.com"] = []string{"192.0.2.21"}
 	w.names["twin.example.com"] = []string{"192.0.2.22"}
 	w.machine("by-name", "192.0.2.21")
-	must(t, w.at.put("win.example.com", w.machines["by-name"].ssh.Address))
+	must(t, w.at.put("win.example.com", w.machines["by-name"].ssh.address()))
 	w.machine("twin", "192.0.2.22")
-	must(t, w.at.put("twin.example.com", w.machines["twin"].ssh.Address))
+	must(t, w.at.put("twin.example.com", w.machines["twin"].ssh.address()))
 	w.machineWith("refuses", "192.0.2.23", sshd.Options{Key: stranger})
 	w.machine("reinstalled", "192.0.2.24")
 	w.pin("192.0.2.24", stranger.PublicKey())
@@ -82,9 +82,8 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 
 	// Each is fixed as in its message.
 	w.machine("late", "192.0.2.27")
-	must(t, w.machines["refuses"].ssh.Restart())
-	w.machines["refuses"].ssh.Key = w.signer
-	must(t, w.machines["refuses"].ssh.Authorize())
+	must(t, w.machines["refuses"].ssh.forgetKeys())
+	must(t, w.machines["refuses"].ssh.authorize(w.signer))
 	w.unpinAs(changed)
 	for _, name := range []string{"taken", "linux"} {
 		must(t, w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -141,11 +140,11 @@ func TestAMachineIsWaitedForAndLeftWhenItIsDeleted(t *testing.T) {
 	must(t, w.Delete(t.Context(), object))
 	eventually(t, "the refused login", func() bool { return strings.Contains(w.host("machine-kept").Message, "the host refuses the login") })
 	must(t, w.Delete(t.Context(), deleting))
-	must(t, kept.ssh.Authorize())
+	must(t, kept.ssh.authorize(nil))
 	before := w.at.dialed(t, "192.0.2.33")
 
 	eventually(t, "the refused login", func() bool { return strings.Contains(w.host("machine-slow").Message, "the host refuses the login") })
-	must(t, slow.ssh.Authorize())
+	must(t, slow.ssh.authorize(nil))
 	w.allJoin([]string{"machine-slow"})
 	eventually(t, "the end of the count of replacements, as a Machine has joined", func() bool { return w.replaced("set") == "" })
 	if got := w.replaced("other"); got != "2" {

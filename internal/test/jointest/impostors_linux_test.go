@@ -78,15 +78,20 @@ func (w *world) bootstrapper() *rest.Config {
 	w.t.Helper()
 	var secret corev1.Secret
 	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "node-bootstrapper-token"}, &secret))
-	plane := server.ControlPlane(w.t)
-	config := rest.AnonymousClientConfig(plane.Config)
+	config := w.anonymous()
 	config.BearerToken = string(secret.Data["token"])
+	if w.memory != nil {
+		w.memory.server.Wrap(config)
+	}
 	return config
 }
 
 // user is the configuration of a client with a certificate.
 func (w *world) user(name string, groups ...string) *rest.Config {
 	w.t.Helper()
+	if w.memory != nil {
+		return w.memory.config(rest.ImpersonationConfig{UserName: name, Groups: groups})
+	}
 	config, err := server.ControlPlane(w.t).AddUser(name, groups...)
 	must(w.t, err)
 	return config

@@ -2,12 +2,9 @@ package jointest_test
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"testing"
 
-	"golang.org/x/crypto/ssh"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,20 +20,6 @@ import (
 	"wmco/internal/test/sshtest/sshd"
 )
 
-// hostKey returns the key that the SSH server of a machine shows.
-func (m *joinedMachine) hostKey(t *testing.T) ssh.PublicKey {
-	t.Helper()
-	var shown ssh.PublicKey
-	_, err := ssh.Dial("tcp", m.ssh.Address, &ssh.ClientConfig{HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-		shown = key
-		return errors.New("that is all")
-	}})
-	if shown == nil {
-		t.Fatal(err)
-	}
-	return shown
-}
-
 // TestMachinesAndInstancesBecomeNodes: a Machine, an instance, and an instance that refuses the login, which delays no other.
 func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	w := newWorld(t)
@@ -47,7 +30,7 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	w.machineObject("machine-a", "192.0.2.11")
 	entries := w.instances("192.0.2.12", "192.0.2.13")
 	// A person has pinned the key of the Machine's host; the other key is that of a host that was here before.
-	known := hosts.EncodeKey(w.machines["machine-a"].hostKey(t))
+	known := hosts.EncodeKey(w.machines["machine-a"].ssh.showKey(t))
 	pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{"192.0.2.11": known, "192.0.2.199": known}}
 	w.create(pins)
 	w.operate()

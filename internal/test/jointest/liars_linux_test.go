@@ -20,7 +20,7 @@ func TestALiarDoesNotBecomeAnotherHostsNode(t *testing.T) {
 	w := newWorld(t)
 	w.names["win.example.com"] = []string{"192.0.2.221"}
 	victim := w.machine("instance-v", "192.0.2.221")
-	must(t, w.at.put("win.example.com", victim.ssh.Address))
+	must(t, w.at.put("win.example.com", victim.ssh.address()))
 	w.instances("win.example.com", "192.0.2.250")
 	stop := w.operate()
 	w.allJoin([]string{"instance-v"})
@@ -58,7 +58,7 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 	w := newWorld(t)
 	w.names["win.example.com"] = []string{"192.0.2.231"}
 	m := w.machine("instance-r", "192.0.2.231")
-	must(t, w.at.put("win.example.com", m.ssh.Address))
+	must(t, w.at.put("win.example.com", m.ssh.address()))
 	w.machine("instance-s", "192.0.2.232")
 	w.instances("win.example.com", "192.0.2.232")
 	w.operate()
@@ -79,7 +79,7 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 	if n := w.findNode("instance-r"); n == nil || n.Spec.Unschedulable || m.Status("kubelet") != plan.ServiceRunning {
 		t.Fatal("the node was taken away because its entry has another form")
 	}
-	must(t, w.at.put("192.0.2.231", m.ssh.Address))
+	must(t, w.at.put("192.0.2.231", m.ssh.address()))
 	eventually(t, "the record of the new entry", func() bool {
 		r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("192.0.2.231"))
 		return err == nil && r.Node == "instance-r" && w.joined("instance-r")
@@ -112,9 +112,9 @@ func TestALiarGetsServingCertificatesForItselfAlone(t *testing.T) {
 	w := newWorld(t)
 	w.names["win-v.example.com"] = []string{"192.0.2.223"}
 	victim := w.machine("instance-v", "192.0.2.223")
-	must(t, w.at.put("win-v.example.com", victim.ssh.Address))
+	must(t, w.at.put("win-v.example.com", victim.ssh.address()))
 	liar := w.machine("api", "192.0.2.224")
-	must(t, w.at.put("192.0.2.225", liar.ssh.Address))
+	must(t, w.at.put("192.0.2.225", liar.ssh.address()))
 	must(t, liar.Edit(t.Context(), func(s *simulation.State) {
 		s.Facts.DNSSuffix = "demo.example.com"
 		s.Facts.Addresses = append(s.Facts.Addresses, "192.0.2.225", "192.0.2.223", "172.30.0.1", "203.0.113.10")

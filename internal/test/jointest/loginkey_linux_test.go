@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -75,12 +74,12 @@ func (k *keyWatch) follow() error {
 	if n := len(k.seen); n > 0 && slices.Equal(k.seen[n-1].lines, lines) {
 		return nil
 	}
-	log, err := k.m.ssh.Log()
+	log, err := k.m.ssh.log()
 	if err != nil {
 		return err
 	}
 	k.seen = append(k.seen, acceptedKeys{lines, log})
-	return k.m.ssh.AuthorizeOnly(lines...)
+	return k.m.ssh.acceptOnly(lines...)
 }
 
 // accepts reports whether the host accepts exactly these keys.
@@ -124,11 +123,11 @@ func (k *keyWatch) forgetEarlier() {
 // mayLogIn reports whether the machine accepts a login with this key.
 func (w *world) mayLogIn(m *joinedMachine, key ssh.Signer) bool {
 	w.t.Helper()
-	c, err := net.Dial("tcp", m.ssh.Address)
+	c, err := m.ssh.dial(w.t.Context())
 	must(w.t, err)
 	defer c.Close()
-	transport, _, _, err := ssh.NewClientConn(c, m.ssh.Address, &ssh.ClientConfig{
-		User: m.ssh.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), //nolint:gosec // a test asks its own server
+	transport, _, _, err := ssh.NewClientConn(c, m.ssh.address(), &ssh.ClientConfig{
+		User: m.ssh.user(), Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), //nolint:gosec // a test asks its own server
 	})
 	if err != nil {
 		return false
@@ -342,15 +341,14 @@ func TestAnotherAccountOfAnEntryIsTakenUp(t *testing.T) {
 		return r.Account
 	}
 	eventually(t, "the account of the join", func() bool { return account() == "Administrator" })
-	must(t, w.machines[name].ssh.AuthorizeOnly())
-	must(t, w.machines[name].ssh.Restart()) // no connection is kept
+	must(t, w.machines[name].ssh.forgetKeys())
 	w.changeEntries(func(data map[string]string) { data[address] = "username=operator" })
 	w.awaitEvent("LoginNotConfirmed", name, "fix: ")
 	if account() != "Administrator" {
 		t.Error("an account that was refused is recorded")
 	}
 	eventually(t, "a row of the status", func() bool { h := w.host(name); return h.Reason == "LoginRefused" && h.Fix != "" })
-	must(t, w.machines[name].ssh.Authorize())
+	must(t, w.machines[name].ssh.authorize(nil))
 	w.changeEntries(func(data map[string]string) { data[address] = "username=operator2" })
 	eventually(t, "the new account", func() bool { return account() == "operator2" })
 	var secret corev1.Secret

@@ -14,11 +14,27 @@ import (
 // asOperator is a client with the permissions of the operator.
 func (w *world) asOperator() client.Client {
 	w.t.Helper()
-	config := rest.CopyConfig(server.ControlPlane(w.t).Config)
-	config.Impersonate = impersonated()
-	c, err := client.New(config, client.Options{Scheme: w.Scheme()})
+	c, err := client.New(w.as(impersonated()), client.Options{Scheme: w.Scheme()})
 	must(w.t, err)
 	return c
+}
+
+// as returns the configuration of another user.
+func (w *world) as(who rest.ImpersonationConfig) *rest.Config {
+	if w.memory != nil {
+		return w.memory.config(who)
+	}
+	config := rest.CopyConfig(w.admin)
+	config.Impersonate = who
+	return config
+}
+
+// anonymous returns the configuration of a client without credentials.
+func (w *world) anonymous() *rest.Config {
+	if w.memory != nil {
+		return w.memory.anonymous()
+	}
+	return rest.AnonymousClientConfig(w.admin)
 }
 
 // machineSet creates a MachineSet until the end of the test.

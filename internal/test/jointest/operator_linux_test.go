@@ -39,6 +39,10 @@ import (
 
 // settings are what an operator needs to know of a world, in this process or in another one.
 type settings struct {
+	// memory is where the operator of a story in memory runs, which has no kubeconfig and no program; nil is a real control plane.
+	memory *memory
+	// life is that of an operator in memory that may be killed.
+	life       *life
 	Kubeconfig string
 	// Program is the node agent.
 	Program string
@@ -65,6 +69,9 @@ type settings struct {
 
 func (w *world) settings() settings {
 	w.t.Helper()
+	if w.memory != nil {
+		return settings{memory: w.memory, Addresses: w.at, Names: w.names, Payload: filepath.Join("..", "..", "..", "golden", "payload"), Version: "test"}
+	}
 	me, err := user.Current()
 	must(w.t, err)
 	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.Node, Addresses: w.at, User: me.Username, Names: w.names, Payload: filepath.Join("..", "..", "..", "golden", "payload"), Version: "test"}
@@ -82,34 +89,66 @@ const leaseDuration = 2 * time.Minute
 
 // options returns those of an operator with the permissions that it ships.
 func (s settings) options(log io.Writer) (controller.Options, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	config, program, err := s.connect()
 	if err != nil {
 		return controller.Options{}, err
 	}
-	config.Impersonate, config.UserAgent = impersonated(), s.Agent
-	steps := newCountdown(s.KilledAt)
+	config.UserAgent = s.Agent
+	steps := newCountdown(s.KilledAt, killProcess)
+	if s.life != nil {
+		steps.kill = s.life.die
+		config.Wrap(s.life.wrap)
+	}
 	config.Wrap(steps.wrap)
 	payload, err := store.Open(s.Payload)
 	if err != nil {
 		return controller.Options{}, err
 	}
-	program, err := remote.FileProgram(s.Program)
-	if err != nil {
-		return controller.Options{}, err
-	}
-	return controller.Options{
+	o := controller.Options{
 		Config: config, Version: s.Version, Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, LeaderElection: s.Leader,
 		Lease: controller.Lease{Duration: leaseDuration, Renew: cmp.Or(s.Renew, leaseDuration/2), Retry: time.Second}, Resolver: s.Names,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
-			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: s.Addresses.dial}
+			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: s.dial}
 			o := hosts.Options{Program: program, Executables: payload.Source(), KubeletWithin: s.KubeletWithin}
 			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts, steps}
 			dialer.Limits.Kept = 0
 			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User, s.Acts, steps}
 			return hosts.New(o)
 		},
-	}, nil
+	}
+	if s.memory != nil {
+		o.Clock = virtualClock{}
+	}
+	return o, nil
+}
+
+// connect returns the configuration of the operator, and the node agent that it uploads.
+func (s settings) connect() (*rest.Config, remote.Program, error) {
+	if s.memory != nil {
+		return s.memory.config(impersonated()), s.memory.program, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return nil, remote.Program{}, err
+	}
+	config.Impersonate = impersonated()
+	program, err := remote.FileProgram(s.Program)
+	return config, program, err
+}
+
+// dial reaches the SSH servers of simulated machines under the addresses that their machines have.
+func (s settings) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := s.Addresses.resolve(address)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.life != nil:
+		return s.life.dial(ctx, s.memory, to)
+	case s.memory != nil:
+		return s.memory.dial(ctx, to)
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, to)
 }
 
 // output is the log of an operator, which is also shown with -v.
@@ -198,6 +237,8 @@ func runOperator(text string) int {
 
 // operator is an operator in a process of its own.
 type operator struct {
+	// life is that of an operator in memory; nil is a process.
+	life *life
 	*exec.Cmd
 	t     *testing.T
 	stdin io.Closer
@@ -208,6 +249,9 @@ type operator struct {
 // process starts an operator in a process of its own, which is killed at the end of the test.
 func (w *world) process(s settings) *operator {
 	w.t.Helper()
+	if w.memory != nil {
+		return w.live(s)
+	}
 	text, err := json.Marshal(s)
 	must(w.t, err)
 	o := &operator{Cmd: exec.CommandContext(context.Background(), os.Args[0]), t: w.t}
@@ -229,6 +273,11 @@ func (w *world) process(s settings) *operator {
 // kill ends the process at once.
 func (o *operator) kill() {
 	o.once.Do(func() {
+		if o.life != nil {
+			o.life.die()
+			<-o.life.ended
+			return
+		}
 		_ = o.Process.Kill() // it may have ended
 		_ = o.Wait()         // it was killed
 		_ = o.stdin.Close()
@@ -239,6 +288,12 @@ func (o *operator) kill() {
 func (o *operator) stop() {
 	o.t.Helper()
 	o.once.Do(func() {
+		if o.life != nil {
+			o.life.cancel()
+			<-o.life.ended
+			must(o.t, o.life.err)
+			return
+		}
 		must(o.t, o.Process.Signal(syscall.SIGTERM))
 		if err := o.Wait(); err != nil {
 			o.t.Errorf("the operator: %v", err)
@@ -309,20 +364,17 @@ func (b addressBook) dialed(t *testing.T, host string) int {
 	return n
 }
 
-// dial reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.
-func (b addressBook) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// resolve returns the real SSH server of an address, and counts the attempt to reach it.
+func (b addressBook) resolve(address string) (string, error) {
 	all, err := b.read()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	if err := b.note(host); err != nil {
-		return nil, err
-	}
-	return (&net.Dialer{}).DialContext(ctx, network, cmp.Or(all[host], nowhere))
+	return cmp.Or(all[host], nowhere), b.note(host)
 }
 
 // asMe logs in as the account that this program runs with, the only one that a simulated machine has.
@@ -334,7 +386,7 @@ type asMe struct {
 }
 
 func (a asMe) to(t remote.Target) remote.Target {
-	t.User = a.user
+	t.User = cmp.Or(a.user, t.User) // in memory there is every account
 	return t
 }
 

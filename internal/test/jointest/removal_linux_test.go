@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -220,10 +219,8 @@ func (w *world) saysOfEntry(entry string, want map[string]string) {
 	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, &instances))
 	got := map[string]string{}
 	eventually(w.t, "the Events of the entry "+entry, func() bool {
-		var list eventsv1.EventList
-		must(w.t, w.List(w.t.Context(), &list, client.InNamespace(gather.OperatorNamespace)))
 		clear(got)
-		for _, e := range list.Items {
+		for _, e := range w.allEvents(client.InNamespace(gather.OperatorNamespace)) {
 			if _, ok := want[e.Reason]; ok && e.Regarding.Kind == "ConfigMap" && e.Regarding.UID == instances.UID && e.Regarding.FieldPath == "data["+entry+"]" && strings.HasPrefix(e.Note, entry+" (node ") {
 				got[e.Reason] = got[e.Reason] + e.Type
 			}

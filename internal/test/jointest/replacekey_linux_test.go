@@ -38,8 +38,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	w.allJoin(all)
 	eventually(t, "the keys to be accepted", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
 	for _, name := range all {
-		must(t, w.machines[name].ssh.AuthorizeOnly())
-		must(t, w.machines[name].ssh.Restart()) // no connection is kept
+		must(t, w.machines[name].ssh.forgetKeys())
 	}
 	_, text := newKeyText(t)
 	w.setSecret(text)

@@ -36,8 +36,7 @@ func (w *world) patcher() patcher {
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})
-	config := rest.CopyConfig(server.ControlPlane(w.t).Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	config := w.as(rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}})
 	c, err := client.New(config, client.Options{Scheme: w.Scheme()})
 	must(w.t, err)
 	return patcher{w, c}

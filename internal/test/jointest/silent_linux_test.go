@@ -64,8 +64,8 @@ func TestSilentHostsHoldUpNobody(t *testing.T) {
 					places[fmt.Sprintf("192.0.2.%d", 100+len(places))] = where
 				}
 			}
-			add(tt.always, w.machines["instance-always"].ssh.Address)
-			add(tt.upload, w.machines["instance-upload"].ssh.Address)
+			add(tt.always, w.machines["instance-always"].ssh.address())
+			add(tt.upload, w.machines["instance-upload"].ssh.address())
 			add(tt.tcp, listening(t))
 			var silent []string
 			for address, where := range places {

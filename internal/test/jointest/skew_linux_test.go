@@ -38,7 +38,7 @@ const oldestKubelet = 3
 // observeSkew observes until the end of the test.
 func (w *world) observeSkew() *skewObserver {
 	w.t.Helper()
-	clients, err := kubernetes.NewForConfig(server.Config(w.t))
+	clients, err := kubernetes.NewForConfig(w.admin)
 	must(w.t, err)
 	o := &skewObserver{world: w, version: func() (uint, error) { return servedMinor(clients.Discovery()) }, kubelets: map[string][]string{}}
 	o.exchanged()

@@ -131,7 +131,7 @@ func TestARunThatWaitsForAKilledOperatorIsConfirmedByTheNextOne(t *testing.T) {
 	must(t, w.at.put("192.0.2.11", nowhere))
 	eventually(t, "the wait for the confirmation", func() bool { return m.phase(t) == records.PhaseConfirming })
 	o.kill()
-	must(t, w.at.put("192.0.2.11", m.ssh.Address))
+	must(t, w.at.put("192.0.2.11", m.ssh.address()))
 	w.process(w.settings())
 	w.allJoin([]string{"instance-a"})
 	w.machine("machine-alone", "192.0.2.250")

@@ -111,7 +111,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 		return i >= 0 && f.Rollout.Nodes[i].Reason == rolloutplan.ReasonPayload && f.Rollout.Nodes[i].Phase == rolloutplan.PhaseWaiting
 	})
 
-	must(t, w.at.put("192.0.2.62", away.ssh.Address))
+	must(t, w.at.put("192.0.2.62", away.ssh.address()))
 	w.wakeUntil("instance-v", "the new version of a host that is back", func() bool { return w.isOf("instance-v", "next") })
 	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != executables.Set().For(payload.TestedKubernetes).Digest() {
 		t.Errorf("the executable on the host is %q", got)
@@ -122,7 +122,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 // cordoned and the pods of the app were gone.
 func (w *world) drained(name, app string) (check func()) {
 	w.t.Helper()
-	c, err := client.NewWithWatch(server.ControlPlane(w.t).Config, client.Options{})
+	c, err := client.NewWithWatch(w.admin, client.Options{})
 	must(w.t, err)
 	events, err := c.Watch(w.t.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": name})
 	must(w.t, err)

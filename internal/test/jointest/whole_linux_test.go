@@ -44,11 +44,13 @@ func (w *world) checkSecrets() {
 		}
 		said[kind.Kind] = string(text)
 	}
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		w.t.Error(err)
+	if w.memory == nil { // the metrics of a process are of all stories that it plays at the same time
+		families, err := metrics.Registry.Gather()
+		if err != nil {
+			w.t.Error(err)
+		}
+		said["the metrics"] = fmt.Sprint(families)
 	}
-	said["the metrics"] = fmt.Sprint(families)
 	for what, secret := range w.secrets() {
 		for where, text := range said {
 			if strings.Contains(text, secret) {

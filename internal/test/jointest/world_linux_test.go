@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -90,7 +92,10 @@ func keepRequests(plane *controlplane.ControlPlane) error {
 // world is a cluster, machines, and an operator that runs with the permissions that it ships.
 type world struct {
 	client.Client
-	t      *testing.T
+	t *testing.T
+	// memory is the cluster of a story that is played in memory; nil is a real one. Admin is the configuration of its administrator.
+	memory *memory
+	admin  *rest.Config
 	signer ssh.Signer
 	// at is where the SSH server of each address really is.
 	at addressBook
@@ -113,7 +118,7 @@ type world struct {
 // joinedMachine is a simulated machine with its SSH server.
 type joinedMachine struct {
 	*simnode.Machine
-	ssh *sshd.Server
+	ssh hostServer
 	// existing is what the existing operator has left on it.
 	existing existing.Furnishing
 }
@@ -140,26 +145,32 @@ func (j *journal) String() string {
 // newWorld loads the example cluster, and the key with which the operator logs in. No operator runs yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	programs.Build(t)
-	plane := server.ControlPlane(t)
-	server.LoadExample(t, "../../..", "deploy/rbac", "deploy/admission", "deploy/crd")
-	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
 	with := runtime.NewScheme()
 	must(t, scheme.AddToScheme(with))
 	must(t, machinev1beta1.Install(with))
 	must(t, mcfgv1.Install(with))
-	c, err := client.New(testenv.RetryReads(plane.Config), client.Options{Scheme: with})
+	w := &world{t: t, memory: memoryOf(t), at: addressBook(filepath.Join(t.TempDir(), "addresses")), names: resolver{}, log: &journal{}, machines: map[string]*joinedMachine{}}
+	if w.memory == nil {
+		programs.Build(t)
+		plane := server.ControlPlane(t)
+		server.LoadExample(t, "../../..", "deploy/rbac", "deploy/admission", "deploy/crd")
+		must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
+		w.admin = plane.Config
+	} else {
+		w.admin = w.memory.admin
+	}
+	var err error
+	w.Client, err = client.New(testenv.RetryReads(w.admin), client.Options{Scheme: with})
 	must(t, err)
-	w := &world{Client: c, t: t, at: addressBook(filepath.Join(t.TempDir(), "addresses")), names: resolver{}, log: &journal{}, machines: map[string]*joinedMachine{}}
 	t.Cleanup(w.explain)
 	w.forget()
 	w.signer = w.newSecret()
 	t.Cleanup(w.checkSecrets)
 	t.Cleanup(w.checkLog)
 	silent := slog.New(slog.DiscardHandler)
-	w.background(func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, silent) })
+	w.background(func(ctx context.Context) error { return cluster.Network(ctx, w.admin, silent) })
 	w.background(func(ctx context.Context) error {
-		return cluster.Approve(ctx, plane.Config, silent, func(node string) bool { return strings.HasPrefix(node, "machine-") || strings.HasPrefix(node, "winw-") })
+		return cluster.Approve(ctx, w.admin, silent, func(node string) bool { return strings.HasPrefix(node, "machine-") || strings.HasPrefix(node, "winw-") })
 	})
 	return w
 }
@@ -185,13 +196,19 @@ func (w *world) explain() {
 			show("host %s %s (%s): %s", h.Name, h.State, h.Reason, h.Message)
 		}
 	}
-	var list eventsv1.EventList
-	if err := w.List(context.Background(), &list); err != nil {
-		w.t.Error(err)
-	}
-	for _, e := range list.Items {
+	for _, e := range w.allEvents() {
 		show("event %s %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
 	}
+}
+
+// hasLogged reports whether operators have logged a line with these texts.
+func (w *world) hasLogged(texts ...string) bool {
+	for line := range strings.Lines(w.log.String()) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkLog checks that operators call nothing an error that happens all the time.
@@ -262,8 +279,6 @@ func (w *world) machine(name, address string) *joinedMachine {
 // machineWith starts a simulated machine with a special SSH server.
 func (w *world) machineWith(name, address string, o sshd.Options) *joinedMachine {
 	w.t.Helper()
-	folder, err := os.MkdirTemp(w.t.TempDir(), name)
-	must(w.t, err)
 	facts := bundle.Facts{
 		Schema: bundle.FactsSchema, HostName: name, Addresses: []string{address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
 		DefaultRoute: bundle.DefaultRoute{Address: address, Gateway: "192.0.2.254"},
@@ -274,16 +289,28 @@ func (w *world) machineWith(name, address string, o sshd.Options) *joinedMachine
 	if w.registry != nil {
 		options.Registry = w.registry()
 	}
-	m, s, err := simnode.WithSSH(programs.Programs, folder, o, options)
-	must(w.t, err)
+	m, s := w.start(name, o, options)
 	w.t.Cleanup(func() {
 		must(w.t, m.Close())
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(w.t, client.IgnoreNotFound(w.Delete(context.Background(), node)))
 	})
-	must(w.t, w.at.put(address, s.Address))
+	must(w.t, w.at.put(address, s.address()))
 	w.machines[name] = &joinedMachine{Machine: m, ssh: s}
 	return w.machines[name]
+}
+
+// start starts a machine with its SSH server, which lets in who has the key of the options.
+func (w *world) start(name string, o sshd.Options, options simnode.Options) (*simnode.Machine, hostServer) {
+	w.t.Helper()
+	if w.memory != nil {
+		return w.memory.start(w.t, name, o, options)
+	}
+	folder, err := os.MkdirTemp(w.t.TempDir(), name)
+	must(w.t, err)
+	m, s, err := simnode.WithSSH(programs.Programs, folder, o, options)
+	must(w.t, err)
+	return m, realServer{s}
 }
 
 // machineObject is the Machine of an address, until the end of the test.
@@ -344,15 +371,33 @@ func (w *world) host(name string) status.Host {
 // events returns the notes of the events with a reason about an object.
 func (w *world) events(reason, about string) []string {
 	w.t.Helper()
-	var list eventsv1.EventList
-	must(w.t, w.List(w.t.Context(), &list))
 	var notes []string
-	for _, e := range list.Items {
+	for _, e := range w.allEvents() {
 		if e.Reason == reason && e.Regarding.Name == about {
 			notes = append(notes, fmt.Sprint(e.Note))
 		}
 	}
 	return notes
+}
+
+// allEvents are all Events. In memory, those that were written in the older form are objects of their own.
+func (w *world) allEvents(where ...client.ListOption) []eventsv1.Event {
+	w.t.Helper()
+	var list eventsv1.EventList
+	if err := w.List(context.Background(), &list, where...); err != nil {
+		w.t.Error(err)
+	}
+	if w.memory == nil {
+		return list.Items
+	}
+	var older corev1.EventList
+	if err := w.List(context.Background(), &older, where...); err != nil {
+		w.t.Error(err)
+	}
+	for _, e := range older.Items {
+		list.Items = append(list.Items, eventsv1.Event{ObjectMeta: e.ObjectMeta, Reason: e.Reason, Note: e.Message, Type: e.Type, Regarding: e.InvolvedObject})
+	}
+	return list.Items
 }
 
 // machineLog shows what the machines say, with -v.

@@ -54,7 +54,8 @@ func (r run) runLine(ctx context.Context, line string) int {
 		return cli.ExitDamaged
 	}
 	p := nodecli.Program{
-		Stdin: r.channel, Stdout: r.channel, Stderr: r.channel.Stderr(), Clock: r.machine.Clock(), Version: r.machine.Program(), Host: host{machine: r.machine}, Registries: r.registries,
+		Stdin: r.channel, Stdout: r.channel, Stderr: r.channel.Stderr(), Clock: r.machine.Clock(), Version: r.machine.Program(),
+		Settle: settle, Host: host{machine: r.machine}, Registries: r.registries,
 		Digest: func() (bundle.Digest, error) {
 			digest, err := file.Digest()
 			return bundle.Digest("sha256:" + digest), err
@@ -83,11 +84,5 @@ func (host) OpenLinked(ctx context.Context, host applier.Host, path string) (io.
 	return host.Open(ctx, path)
 }
 
-// Settle is short, because the services of a simulated host do not change by themselves.
-func (host) Settle() time.Duration { return 10 * time.Millisecond }
-
-func (host) Guard() (time.Duration, error) { return 0, nil }
-
-func (host) AsService(ctx context.Context, _ string, run func(context.Context) error) error {
-	return run(ctx)
-}
+// settle is short, because the services of a simulated host do not change by themselves.
+const settle = 10 * time.Millisecond

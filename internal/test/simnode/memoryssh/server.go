@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,8 +30,9 @@ type Server struct {
 	mu      sync.Mutex
 	hostKey ssh.Signer
 	off     bool
+	refuses bool
 	open    map[net.Conn]bool
-	logins  int
+	used    []string
 	all     sync.WaitGroup
 }
 
@@ -102,6 +104,19 @@ func (s *Server) Restart() error {
 	return nil
 }
 
+// RefuseKeys has it let nobody in, whatever its machine says, or end that.
+func (s *Server) RefuseKeys(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuses = is
+}
+
+func (s *Server) refusesKeys() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refuses
+}
+
 // SetHostKey gives the server another host key, as a host that is installed again has.
 func (s *Server) SetHostKey(key ssh.Signer) {
 	s.mu.Lock()
@@ -110,25 +125,31 @@ func (s *Server) SetHostKey(key ssh.Signer) {
 }
 
 // Logins returns how many logins there were.
-func (s *Server) Logins() int {
+func (s *Server) Logins() int { return len(s.Used()) }
+
+// Used returns the fingerprints of the keys with which somebody has logged in, one for each login.
+func (s *Server) Used() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.logins
+	return slices.Clone(s.used)
 }
 
 // config is that of one connection.
 func (s *Server) config() *ssh.ServerConfig {
 	c := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-		if !s.authorizes(key) {
+		if s.refusesKeys() || !s.authorizes(key) {
 			return nil, fmt.Errorf("no line of administrators_authorized_keys has the key %s", ssh.FingerprintSHA256(key))
 		}
-		return nil, nil //nolint:nilnil // there are no restrictions
+		return &ssh.Permissions{Extensions: map[string]string{keyExtension: ssh.FingerprintSHA256(key)}}, nil
 	}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.AddHostKey(s.hostKey)
 	return c
 }
+
+// keyExtension is where the fingerprint of the key of a connection is kept.
+const keyExtension = "key"
 
 func (s *Server) authorizes(key ssh.PublicKey) (found bool) {
 	err := s.machine.Look(context.Background(), func(state *simulation.State) {
@@ -147,7 +168,7 @@ func (s *Server) serve(raw net.Conn) {
 		return
 	}
 	s.mu.Lock()
-	s.logins++
+	s.used = append(s.used, conn.Permissions.Extensions[keyExtension])
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

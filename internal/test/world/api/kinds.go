@@ -94,6 +94,7 @@ func Kinds() []Kind {
 		builtin(core, "Event", "events", namespaced),
 		builtin(eventsv1.SchemeGroupVersion, "Event", "events", namespaced),
 		builtin(appsv1.SchemeGroupVersion, "Deployment", "deployments", namespaced|status|generation),
+		builtin(appsv1.SchemeGroupVersion, "ReplicaSet", "replicasets", namespaced|status|generation),
 		builtin(appsv1.SchemeGroupVersion, "DaemonSet", "daemonsets", namespaced|status|generation),
 		builtin(rbacv1.SchemeGroupVersion, "Role", "roles", namespaced),
 		builtin(rbacv1.SchemeGroupVersion, "RoleBinding", "rolebindings", namespaced),
@@ -121,6 +122,7 @@ func Kinds() []Kind {
 		custom(machineConfig, "ControllerConfig", "controllerconfigs", status),
 		custom(machineConfig, "PinnedImageSet", "pinnedimagesets", status),
 		custom(machines, "Machine", "machines", namespaced|status),
+		custom(machines, "MachineSet", "machinesets", namespaced|status),
 		custom(ours, "WindowsNodesStatus", "windowsnodesstatuses", namespaced|status),
 	}
 }

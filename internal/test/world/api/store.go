@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,7 +46,11 @@ func (s *Server) addStores(k Kind) error {
 	}); err != nil {
 		return err
 	}
-	s.addStore(k, "", store, store)
+	if k.Kind == "Event" {
+		s.addStore(k, "", store, events{store})
+	} else {
+		s.addStore(k, "", store, store)
+	}
 	if k.Status {
 		status := *store
 		of := main
@@ -125,6 +130,22 @@ func (s *Server) storageCodec(k Kind) runtime.Codec {
 	}
 	info, _ := runtime.SerializerInfoForMediaType(s.codecs.SupportedMediaTypes(), media)
 	return runtime.NewCodec(s.codecs.EncoderForVersion(info.Serializer, k.GroupVersion()), s.codecs.DecoderToVersion(s.codecs.UniversalDeserializer(), k.GroupVersion()))
+}
+
+// events are Events. Those of one object in one nanosecond have one name (client-go, tools/events): there are many of them only where time is virtual,
+// and a later one gets another name.
+type events struct{ *registry.Store }
+
+// Create implements rest.Storage for new objects.
+func (e events) Create(ctx context.Context, o runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	for {
+		made, err := e.Store.Create(ctx, o.DeepCopyObject(), validate, options)
+		if !apierrors.IsAlreadyExists(err) {
+			return made, err
+		}
+		is := o.(metav1.Object)
+		is.SetName(is.GetName() + "0")
+	}
 }
 
 // statusOf has the requests of a status, or of an approval.
