@@ -147,7 +147,7 @@ func (w *world) reinstallHost(t testing.TB, h *host) {
 	w.powerOffHost(h)
 	must(t, h.Close())
 	w.install(t, h)
-	pause(w.ctx, time.Duration(w.random.Int64N(int64(2*time.Hour))))
+	pause(w.ctx, time.Duration(int64(30*time.Minute)+w.random.Int64N(int64(time.Hour)))) // an operator asks the host of a kubelet that is lost
 	var n corev1.Node
 	err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n)
 	if starts, logins := h.Starts(), h.ssh.Logins(); err == nil && (len(starts) > 0 || logins > 0) {
