@@ -130,7 +130,7 @@ func TestAMachineJoins(t *testing.T) {
 
 // TestHosts plays what happens to hosts that join, without anything in the middle.
 func TestHosts(t *testing.T) {
-	o := options{nodes: 2, hosts: 1, certificates: time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	o := options{nodes: 1, hosts: 1, certificates: time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
 	inWorld(t, o, func(t *testing.T, w *world) {
 		h := w.addHost(t)
 		w.listHost(t, h, true)
