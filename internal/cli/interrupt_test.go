@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,23 +88,4 @@ func TestNothingBeginsOnceAnInterruptedProgramEnds(t *testing.T) {
 		}
 		<-command.Value(endings{}).(chan struct{}) // the command that was left behind ends with the test
 	})
-}
-
-func TestAReaderEndsWithItsContext(t *testing.T) {
-	ctx, interrupt := context.WithCancel(t.Context())
-	never, closeNever := io.Pipe()
-	t.Cleanup(func() { _ = closeNever.Close() })
-	in := Reader(ctx, io.MultiReader(strings.NewReader("text"), never))
-	begin := make([]byte, 4)
-	if _, err := io.ReadFull(in, begin); err != nil || string(begin) != "text" {
-		t.Fatalf("%q, %v", begin, err)
-	}
-	interrupt()
-	if _, err := in.Read(begin); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	all, err := io.ReadAll(Reader(t.Context(), strings.NewReader("text")))
-	if err != nil || string(all) != "text" {
-		t.Errorf("%q, %v", all, err)
-	}
 }

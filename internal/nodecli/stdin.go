@@ -39,7 +39,9 @@ func (p Program) bundleIn(ctx context.Context, text bool) (*archive.Reader, erro
 // patient reads from a reader that may never return, such as a pipe whose other end is gone. A read of a pipe in
 // Windows has no deadline and cannot be ended, so it is left behind.
 type patient struct {
-	ended  <-chan struct{}
+	ended <-chan struct{}
+	// cause returns why it has ended.
+	cause  func() error
 	limit  time.Duration
 	chunks chan chunk
 	// next asks for another chunk; there is one at a time.
@@ -56,7 +58,7 @@ type chunk struct {
 
 // newPatient returns a reader that ends with the context, and with io.ErrUnexpectedEOF when nothing has arrived for so long.
 func newPatient(ctx context.Context, from io.Reader, limit time.Duration) *patient {
-	p := &patient{ended: ctx.Done(), limit: limit, chunks: make(chan chunk, 1), next: make(chan struct{})}
+	p := &patient{ended: ctx.Done(), cause: func() error { return context.Cause(ctx) }, limit: limit, chunks: make(chan chunk, 1), next: make(chan struct{})}
 	go func() {
 		buffer := make([]byte, 64<<10)
 		for {
@@ -89,7 +91,7 @@ func (p *patient) Read(to []byte) (int, error) {
 func (p *patient) wait() {
 	select {
 	case <-p.ended:
-		p.err = context.Canceled
+		p.err = p.cause()
 		return
 	case p.next <- struct{}{}:
 	}
@@ -97,7 +99,7 @@ func (p *patient) wait() {
 	defer silent.Stop()
 	select {
 	case <-p.ended:
-		p.err = context.Canceled
+		p.err = p.cause()
 	case c := <-p.chunks:
 		p.rest, p.err = c.data, c.err
 	case <-silent.C:

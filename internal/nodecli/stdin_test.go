@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -26,6 +27,21 @@ func TestStdinThatIsReadToItsEnd(t *testing.T) {
 		if err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
+	}
+}
+
+func TestStdinEndsWithTheContext(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	never, closeNever := io.Pipe()
+	t.Cleanup(func() { _ = closeNever.Close() })
+	in := newPatient(ctx, io.MultiReader(strings.NewReader("text"), never), time.Minute)
+	begin := make([]byte, 4)
+	if _, err := io.ReadFull(in, begin); err != nil || string(begin) != "text" {
+		t.Fatalf("%q, %v", begin, err)
+	}
+	interrupt()
+	if _, err := in.Read(begin); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
 
