@@ -132,7 +132,7 @@ func (s *Server) storageCodec(k Kind) runtime.Codec {
 	return runtime.NewCodec(s.codecs.EncoderForVersion(info.Serializer, k.GroupVersion()), s.codecs.DecoderToVersion(s.codecs.UniversalDeserializer(), k.GroupVersion()))
 }
 
-// events are Events. Those of one object in one nanosecond have one name (client-go, tools/events): there are many of them only where time is virtual,
+// events are Events. Those of one object in one nanosecond have one name (k8s.io/client-go/tools/events): there are many of them only where time is virtual,
 // and a later one gets another name.
 type events struct{ *registry.Store }
 
