@@ -37,6 +37,7 @@ var inMemory = []func(*testing.T){
 	TestAnEntryThatComesBackBeforeTheCleanup, TestTheOperatorIsKilledWhileMachinesJoin,
 	TestARunThatWaitsForAKilledOperatorIsConfirmedByTheNextOne, TestTheLeaderChangesWhileMachinesJoin, TestANewOperatorBringsItsExecutables,
 	TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore, TestTheClusterGetsWhatTheOperatorAdds,
+	TestAMachineOfEachPlatformBecomesANode,
 }
 
 // onlyReal are the others, with what they need.
@@ -44,7 +45,6 @@ var onlyReal = map[string]string{
 	"TestAHostWithAnExpiredCertificateJoinsAgain":              "API servers that are asked for the time",
 	"TestALeaderThatWasFrozenChangesNothing":                   "a process is stopped and goes on",
 	"TestAMachineIsWaitedForAndLeftWhenItIsDeleted":            "a Machine goes while it joins, which takes no time in memory",
-	"TestAMachineOfEachPlatformBecomesANode":                   "a test for each platform",
 	"TestANewOperatorsExecutablesAreFetched":                   "registries over TCP",
 	"TestAnAdoptionIsRolledBackWhereTheKubeletDoesNotComeBack": "a policy of the API server with an expression",
 	"TestBothWaysOfARelease":                                   "executables of the size of a release",
