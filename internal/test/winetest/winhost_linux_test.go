@@ -59,7 +59,7 @@ const packagesVariable = "WMCO_WINE_PACKAGES"
 func TestThePackagesOfTheAgentOnWindows(t *testing.T) {
 	t.Parallel()
 	p := New(t)
-	for _, pattern := range []string{"./bundle/...", "./preflight", "./applier/...", "./cmd/wmco-node"} {
+	for _, pattern := range []string{"./bundle/...", "./preflight", "./applier/...", "./internal/nodecli"} {
 		for _, pkg := range tested(t, pattern) {
 			if strings.HasPrefix(pkg, "wmco/applier/winhost") || pkg == "wmco/applier/selftest/thismachine" {
 				continue // TestWinhostOnWindows runs them
