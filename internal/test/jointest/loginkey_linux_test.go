@@ -3,6 +3,7 @@ package jointest_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,6 +52,12 @@ func (w *world) watchKeys(m *joinedMachine) *keyWatch {
 	w.t.Helper()
 	k := &keyWatch{m: m}
 	must(w.t, m.Edit(w.t.Context(), func(s *simulation.State) { must(w.t, s.Authorize(lineOf(w.signer))) }))
+	if w.memory != nil { // an exchange of keys may take no time
+		end := m.Host.End
+		m.Host.End = func(op simulation.Operation) error { return errors.Join(end(op), k.follow()) }
+		must(w.t, k.follow())
+		return k
+	}
 	w.background(func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if err := k.follow(); err != nil && ctx.Err() == nil {

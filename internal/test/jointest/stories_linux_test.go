@@ -72,8 +72,13 @@ func nameOf(story func(*testing.T)) string {
 
 // TestInMemory plays stories in memory and in virtual time, with the code of the operator, of the node agents and of SSH.
 func TestInMemory(t *testing.T) {
-	utilruntime.ErrorHandlers = nil                   // the library pauses after errors by a clock that it shares with what is outside of the bubble
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) //nolint:mnd // worlds are small and make much garbage
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil    // the library pauses after errors by a clock that it shares with what is outside of the bubble
+	percent := debug.SetGCPercent(400) //nolint:mnd // worlds are small and make much garbage
+	t.Cleanup(func() {                 // after all stories, which run when this function has returned
+		utilruntime.ErrorHandlers = handlers
+		debug.SetGCPercent(percent)
+	})
 	for _, story := range inMemory {
 		t.Run(nameOf(story), func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +87,7 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
-// TestEachStoryIsPlayed: a story is played in memory too, or it is said why not.
+// TestEachStoryIsPlayed: a story is played in memory too, or onlyReal has what it needs.
 func TestEachStoryIsPlayed(t *testing.T) {
 	played := map[string]bool{"TestInMemory": true, "TestEachStoryIsPlayed": true, "TestMain": true}
 	for _, story := range inMemory {
