@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -26,6 +27,11 @@ func (n *Network) Now() time.Time {
 	times := int(time.Since(begun)/setEvery) + 1
 	return now.Add(time.Duration((times+1)/2)*ahead - time.Duration(times/2)*back) //nolint:mnd // every second time
 }
+
+// BubbleClock is the clock of an operator in a bubble of testing/synctest. That it is not clock.RealClock has controllers use client-go's
+// queues: controller-runtime's may leave a goroutine when they are shut down (priorityqueue, handleReadyItems before v0.25.1), which is a fault
+// in a bubble.
+type BubbleClock struct{ clock.RealClock }
 
 // clockTick is how often a clock is moved on.
 const clockTick = 10 * time.Millisecond

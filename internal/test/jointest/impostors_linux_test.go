@@ -90,7 +90,7 @@ func (w *world) bootstrapper() *rest.Config {
 func (w *world) user(name string, groups ...string) *rest.Config {
 	w.t.Helper()
 	if w.memory != nil {
-		return w.memory.config(rest.ImpersonationConfig{UserName: name, Groups: groups})
+		return w.memory.configOf(rest.ImpersonationConfig{UserName: name, Groups: groups})
 	}
 	config, err := server.ControlPlane(w.t).AddUser(name, groups...)
 	must(w.t, err)

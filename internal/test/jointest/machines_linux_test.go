@@ -22,7 +22,7 @@ func (w *world) asOperator() client.Client {
 // as returns the configuration of another user.
 func (w *world) as(who rest.ImpersonationConfig) *rest.Config {
 	if w.memory != nil {
-		return w.memory.config(who)
+		return w.memory.configOf(who)
 	}
 	config := rest.CopyConfig(w.admin)
 	config.Impersonate = who

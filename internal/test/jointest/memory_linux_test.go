@@ -1,11 +1,9 @@
 package jointest_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -18,14 +16,9 @@ import (
 	"golang.org/x/crypto/ssh"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
-	"wmco/applier/ownfile"
 	"wmco/applier/remote"
-	"wmco/bundle"
-	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode"
-	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/memoryssh"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv/manifests"
@@ -87,7 +80,7 @@ func newMemory(ctx context.Context, t *testing.T) *memory {
 	must(t, err)
 	server, err := api.New(ctx, kinds)
 	must(t, err)
-	m := &memory{server: server, program: standIn(), sshd: map[string]*memoryssh.Server{}}
+	m := &memory{server: server, program: memoryssh.NewProgram([]byte("wmco-node")), sshd: map[string]*memoryssh.Server{}}
 	m.admin = server.Config(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
 	c, err := manifests.NewClient(m.admin)
 	must(t, err)
@@ -104,51 +97,25 @@ func newMemory(ctx context.Context, t *testing.T) *memory {
 	for _, o := range append(namespaces, others...) {
 		must(t, o.Create(ctx, c))
 	}
-	ca, err := manager.NewAuthority()
+	ca, err := manager.Start(ctx, server, m.admin, manager.Options{
+		URL: memoryURL, Certificates: certificateLifetime, Nodes: manager.Lifecycle{Every: 5 * time.Second, Grace: 40 * time.Second}, Report: func(err error) { t.Error(err) },
+		Run: []func(context.Context) error{func(ctx context.Context) error {
+			return manager.Workloads{Every: time.Second, Log: slog.New(slog.DiscardHandler)}.Run(ctx, m.admin)
+		}},
+	})
 	must(t, err)
 	m.ca = ca.PEM
-	server.SetAuthority(api.Authority{URL: memoryURL, Certificate: ca.Certificate})
-	must(t, cluster.ConnectTo(ctx, m.admin, cluster.Endpoint{URL: memoryURL, CA: ca.PEM, ClientCA: ca.PEM}))
-	must(t, manager.MakeRoles(ctx, m.admin))
-	silent := slog.New(slog.DiscardHandler)
-	for _, run := range []func() error{
-		func() error { return ca.Run(ctx, m.admin, manager.Signing{Lifetime: certificateLifetime, Log: silent}) },
-		func() error {
-			return manager.Lifecycle{Every: 5 * time.Second, Grace: 40 * time.Second, Log: silent}.Run(ctx, m.admin)
-		},
-		func() error { return manager.Workloads{Every: time.Second, Log: silent}.Run(ctx, m.admin) },
-	} {
-		go func() {
-			if err := run(); err != nil && ctx.Err() == nil {
-				t.Error(err)
-			}
-		}()
-	}
 	return m
 }
 
-// virtualClock is the clock of a bubble. That it is not clock.RealClock has controllers use client-go's queues: controller-runtime's may leave a goroutine
-// when they are shut down (priorityqueue, handleReadyItems before v0.25.1), which is a fault in a bubble.
-type virtualClock struct{ clock.RealClock }
-
-// config is that of a client of the API server, as somebody.
-func (m *memory) config(who rest.ImpersonationConfig) *rest.Config {
+// configOf is that of a client of the API server.
+func (m *memory) configOf(who rest.ImpersonationConfig) *rest.Config {
 	return m.server.Config(&user.DefaultInfo{Name: who.UserName, Groups: append(who.Groups, user.AllAuthenticated)})
 }
 
 // anonymous is the configuration of a client without credentials, before Wrap.
 func (m *memory) anonymous() *rest.Config {
 	return &rest.Config{Host: memoryURL, TLSClientConfig: rest.TLSClientConfig{CAData: m.ca}, QPS: -1}
-}
-
-// standIn is a node agent whose contents do not matter: what runs is this process.
-func standIn() remote.Program {
-	text := "wmco-node"
-	digest, sum := bundle.Of([]byte(text)), ownfile.NewSum()
-	_, _ = io.WriteString(sum, text) // it does not fail
-	return remote.Program{Path: remote.ProgramPath(digest), Digest: digest, Size: int64(len(text)), Sum: ownfile.SumText(sum), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader(text)), nil
-	}}
 }
 
 // dial reaches the SSH server of a machine by its name.
@@ -173,7 +140,7 @@ func (m *memory) start(t *testing.T, name string, o sshd.Options, options simnod
 	machine, err := simnode.New(options)
 	must(t, err)
 	hostKey, _ := newKey(t)
-	s := &memoryServer{Server: memoryssh.New(machine, hostKey), name: name, machine: machine, key: o.Key, hostKey: hostKey.PublicKey()}
+	s := &memoryServer{Server: memoryssh.New(machine, hostKey), name: name, key: o.Key, hostKey: hostKey.PublicKey()}
 	if !o.Unauthorized {
 		must(t, s.authorize(o.Key))
 	}
@@ -212,7 +179,7 @@ type hostServer interface {
 	forgetKeys() error
 	// acceptOnly has it accept the keys that administrators_authorized_keys of its machine has, of which lines is a copy.
 	acceptOnly(lines ...string) error
-	// logins returns how often somebody has logged in, log what has the fingerprints of their keys.
+	// logins returns how many logins there were, log a text with the fingerprints of their keys.
 	logins() (int, error)
 	log() (string, error)
 	dial(ctx context.Context) (net.Conn, error)
@@ -262,7 +229,6 @@ func (s realServer) user() string { return s.User }
 type memoryServer struct {
 	*memoryssh.Server
 	name    string
-	machine *simnode.Machine
 	key     ssh.Signer
 	hostKey ssh.PublicKey
 }
@@ -271,13 +237,12 @@ func (s *memoryServer) address() string { return s.name }
 
 func (s *memoryServer) showKey(*testing.T) ssh.PublicKey { return s.hostKey }
 
-func (s *memoryServer) authorize(key ssh.Signer) (err error) {
+func (s *memoryServer) authorize(key ssh.Signer) error {
 	if key == nil {
 		key = s.key
 	}
 	s.RefuseKeys(false)
-	line := string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(key.PublicKey())))
-	return errors.Join(s.machine.Edit(context.Background(), func(state *simulation.State) { err = state.Authorize(line) }), err)
+	return s.Authorize(key.PublicKey())
 }
 
 func (s *memoryServer) forgetKeys() error {

@@ -33,6 +33,7 @@ import (
 	remotessh "wmco/applier/remote/ssh"
 	"wmco/controller"
 	"wmco/controller/hosts"
+	"wmco/internal/test/faults"
 	"wmco/internal/verify/permissions"
 	"wmco/payload/store"
 )
@@ -89,7 +90,7 @@ const leaseDuration = 2 * time.Minute
 
 // options returns those of an operator with the permissions that it ships.
 func (s settings) options(log io.Writer) (controller.Options, error) {
-	config, program, err := s.connect()
+	config, program, err := s.credentials()
 	if err != nil {
 		return controller.Options{}, err
 	}
@@ -118,15 +119,15 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		},
 	}
 	if s.memory != nil {
-		o.Clock = virtualClock{}
+		o.Clock = faults.BubbleClock{}
 	}
 	return o, nil
 }
 
-// connect returns the configuration of the operator, and the node agent that it uploads.
-func (s settings) connect() (*rest.Config, remote.Program, error) {
+// credentials returns the configuration of the operator, and the node agent that it uploads.
+func (s settings) credentials() (*rest.Config, remote.Program, error) {
 	if s.memory != nil {
-		return s.memory.config(impersonated()), s.memory.program, nil
+		return s.memory.configOf(impersonated()), s.memory.program, nil
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {

@@ -3,7 +3,6 @@ package jointest_test
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
@@ -43,6 +42,7 @@ import (
 	"wmco/internal/test/shards"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/simnode/memoryssh"
 	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv"
@@ -237,11 +237,9 @@ func (w *world) forget() {
 // newKey returns a key with its private half.
 func newKey(t *testing.T) (ssh.Signer, ed25519.PrivateKey) {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
+	key, private, err := memoryssh.NewKey()
 	must(t, err)
-	signer, err := ssh.NewSignerFromKey(private)
-	must(t, err)
-	return signer, private
+	return key, private
 }
 
 // newSecret makes the Secret with the private key.

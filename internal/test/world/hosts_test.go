@@ -1,13 +1,9 @@
 package world
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/ownfile"
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
 	"wmco/bundle"
@@ -28,7 +23,6 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/gateway/registry"
-	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/memoryssh"
@@ -61,10 +55,9 @@ func (w *world) beginHosts(t testing.TB) {
 		return
 	}
 	w.startManagers(t, cmp.Or(w.options.certificates, certificateLifetime))
-	_, private, err := ed25519.GenerateKey(rand.Reader)
+	key, private, err := memoryssh.NewKey()
 	must(t, err)
-	w.loginKey, err = ssh.NewSignerFromKey(private)
-	must(t, err)
+	w.loginKey = key
 	block, err := ssh.MarshalPrivateKey(private, "")
 	must(t, err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}}
@@ -96,11 +89,7 @@ func (r release) program() remote.Program {
 			text = data
 		}
 	}
-	digest, sum := bundle.Of(text), ownfile.NewSum()
-	_, _ = sum.Write(text) // it does not fail
-	return remote.Program{Path: remote.ProgramPath(digest), Digest: digest, Size: int64(len(text)), Sum: ownfile.SumText(sum), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(text)), nil
-	}}
+	return memoryssh.NewProgram(text)
 }
 
 // addHost makes a host that accepts the key of the operator, without an entry, at the first address that no other has. Every second address is one of
@@ -168,14 +157,10 @@ func (w *world) install(t testing.TB, x *host) {
 		Registry: &fetch.Single{Client: &registry.Client{Verified: &w.registries, Insecure: &w.registries, Now: time.Now}},
 	})
 	must(t, err)
-	must(t, x.Host.Edit(w.ctx, func(s *simulation.State) {
-		must(t, s.Authorize(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(w.loginKey.PublicKey())))))
-	}))
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	hostKey, err := ssh.NewSignerFromKey(private)
+	hostKey, _, err := memoryssh.NewKey()
 	must(t, err)
 	x.ssh = memoryssh.New(x.Machine, hostKey)
+	must(t, x.ssh.Authorize(w.loginKey.PublicKey()))
 	x.ssh.Registries = &w.registries
 	w.network.Connect(x.address, x.ssh)
 }

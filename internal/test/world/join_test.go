@@ -24,7 +24,6 @@ import (
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/kubelet"
-	"wmco/internal/test/world/api"
 	"wmco/internal/test/world/manager"
 )
 
@@ -34,29 +33,16 @@ const worldURL = "https://api-int.world.example.com:6443"
 // startManagers starts what a cluster has around kubelets: an authority, the life of Nodes, and the network. Certificates are valid for some time.
 func (w *world) startManagers(t testing.TB, lifetime time.Duration) {
 	t.Helper()
-	ca, err := manager.NewAuthority()
-	must(t, err)
-	w.server.SetAuthority(api.Authority{URL: worldURL, Certificate: ca.Certificate})
-	must(t, cluster.ConnectTo(w.ctx, w.admin, cluster.Endpoint{URL: worldURL, CA: ca.PEM, ClientCA: ca.PEM}))
-	must(t, manager.MakeRoles(w.ctx, w.admin))
 	w.certificates = lifetime
 	silent := slog.New(slog.DiscardHandler)
-	for _, run := range []func(context.Context) error{
-		func(ctx context.Context) error {
-			return ca.Run(ctx, w.admin, manager.Signing{Lifetime: lifetime, Log: silent})
+	_, err := manager.Start(w.ctx, w.server, w.admin, manager.Options{
+		URL: worldURL, Certificates: lifetime, Nodes: manager.Lifecycle{Every: time.Minute, Grace: leaseGrace}, Report: func(err error) { t.Error(err) },
+		Run: []func(context.Context) error{
+			func(ctx context.Context) error { return cluster.Network(ctx, w.admin, silent) },
+			func(ctx context.Context) error { return cluster.Approve(ctx, w.admin, silent, w.hasMachine) },
 		},
-		func(ctx context.Context) error {
-			return manager.Lifecycle{Every: time.Minute, Grace: leaseGrace, Log: silent}.Run(ctx, w.admin)
-		},
-		func(ctx context.Context) error { return cluster.Network(ctx, w.admin, silent) },
-		func(ctx context.Context) error { return cluster.Approve(ctx, w.admin, silent, w.hasMachine) },
-	} {
-		go func() {
-			if err := run(w.ctx); err != nil && w.ctx.Err() == nil {
-				t.Error(err)
-			}
-		}()
-	}
+	})
+	must(t, err)
 }
 
 // hasMachine reports whether a node is that of a Machine: its requests are approved by the cluster.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/utils/clock"
 
 	"wmco/applier/remote"
 	"wmco/controller"
@@ -109,7 +108,7 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 		o.err = controller.Run(ctx, controller.Options{
 			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod}, Hosts: w.reachHosts(is),
 			Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
-			Clock: virtualClock{}, Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
+			Clock: faults.BubbleClock{}, Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})
 	}()
 	return o
@@ -119,10 +118,6 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 func unreachableHosts(*hosts.Login) *hosts.Hosts {
 	return hosts.New(hosts.Options{Transports: hosts.Transports{Kept: noSSH{}, Fresh: noSSH{}}, Program: remote.Program{Path: `C:\Windows\wmco\wmco-node-0123456789ab.exe`, Sum: "01234567"}})
 }
-
-// virtualClock is the clock of a bubble. That it is not clock.RealClock has controllers use client-go's queues: controller-runtime's may leave a goroutine
-// when they are shut down (priorityqueue, handleReadyItems before v0.25.1), which is a fault in a bubble.
-type virtualClock struct{ clock.RealClock }
 
 // Write keeps the last lines of the log.
 func (o *operator) Write(line []byte) (int, error) {

@@ -15,6 +15,7 @@ import (
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/test/simnode"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 // serveFiles is the SFTP server of a machine.
@@ -28,8 +29,8 @@ func serveFiles(m *simnode.Machine, channel io.ReadWriteCloser) {
 // files implements the handlers of SFTP for a machine.
 type files struct{ *simnode.Machine }
 
-// local returns the Windows path of /C:/k.
-func local(path string) (string, error) {
+// windowsPath returns the Windows path of /C:/k.
+func windowsPath(path string) (string, error) {
 	windows := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", `\`)
 	if !strings.HasPrefix(windows, `C:\`) || strings.Contains(windows, "..") {
 		return "", os.ErrPermission
@@ -39,7 +40,7 @@ func local(path string) (string, error) {
 
 // Fileread implements sftp.FileReader.
 func (f files) Fileread(r *sftp.Request) (io.ReaderAt, error) {
-	path, err := local(r.Filepath)
+	path, err := windowsPath(r.Filepath)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (f files) read(path string) ([]byte, error) {
 
 // Filewrite implements sftp.FileWriter.
 func (f files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
-	path, err := local(r.Filepath)
+	path, err := windowsPath(r.Filepath)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (w *written) Close() error {
 
 // Filecmd implements sftp.FileCmder.
 func (f files) Filecmd(r *sftp.Request) error {
-	path, err := local(r.Filepath)
+	path, err := windowsPath(r.Filepath)
 	if err != nil {
 		return err
 	}
@@ -117,11 +118,11 @@ func (f files) Filecmd(r *sftp.Request) error {
 
 // PosixRename implements sftp.PosixRenameFileCmder.
 func (f files) PosixRename(r *sftp.Request) error {
-	path, err := local(r.Filepath)
+	path, err := windowsPath(r.Filepath)
 	if err != nil {
 		return err
 	}
-	to, err := local(r.Target)
+	to, err := windowsPath(r.Target)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (f files) PosixRename(r *sftp.Request) error {
 
 // Filelist implements sftp.FileLister.
 func (f files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
-	path, err := local(r.Filepath)
+	path, err := windowsPath(r.Filepath)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (f files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	if err == nil && found[0].Kind != plan.FileAbsent && r.Method == "List" {
 		found, err = f.List(context.Background(), path)
 	}
-	var all listing
+	var all simulated.Listing
 	for _, x := range found {
 		if x.Kind == plan.FileAbsent {
 			return nil, os.ErrNotExist
@@ -171,18 +172,3 @@ func (e entry) ModTime() time.Time { return e.Modified }
 func (e entry) IsDir() bool { return e.Kind == plan.FileDirectory }
 
 func (e entry) Sys() any { return nil }
-
-// listing implements sftp.ListerAt.
-type listing []fs.FileInfo
-
-// ListAt implements sftp.ListerAt.
-func (l listing) ListAt(to []fs.FileInfo, at int64) (int, error) {
-	if at >= int64(len(l)) {
-		return 0, io.EOF
-	}
-	n := copy(to, l[at:])
-	if n < len(to) {
-		return n, io.EOF
-	}
-	return n, nil
-}

@@ -68,7 +68,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	server := <-accepted
 	s.open[server] = true
 	s.all.Go(func() {
-		s.serve(server)
+		s.serveConnection(server)
 		_ = server.Close()
 		_ = listener.Close()
 		s.mu.Lock()
@@ -104,7 +104,13 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// RefuseKeys has it let nobody in, whatever its machine says, or end that.
+// Authorize has the machine let in who has a key.
+func (s *Server) Authorize(key ssh.PublicKey) (err error) {
+	line := string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(key)))
+	return errors.Join(s.machine.Edit(context.Background(), func(state *simulation.State) { err = state.Authorize(line) }), err)
+}
+
+// RefuseKeys has it refuse every key, also those of its machine, or accept those again.
 func (s *Server) RefuseKeys(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +133,7 @@ func (s *Server) SetHostKey(key ssh.Signer) {
 // Logins returns how many logins there were.
 func (s *Server) Logins() int { return len(s.Used()) }
 
-// Used returns the fingerprints of the keys with which somebody has logged in, one for each login.
+// Used returns the fingerprints of the keys of all logins, in their order.
 func (s *Server) Used() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +167,8 @@ func (s *Server) authorizes(key ssh.PublicKey) (found bool) {
 	return found && err == nil
 }
 
-// serve answers one connection until it ends. What runs in it ends then.
-func (s *Server) serve(raw net.Conn) {
+// serveConnection answers one connection until it ends. What runs in it ends then.
+func (s *Server) serveConnection(raw net.Conn) {
 	conn, channels, requests, err := ssh.NewServerConn(raw, s.config())
 	if err != nil {
 		return

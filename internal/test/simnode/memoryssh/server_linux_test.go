@@ -3,8 +3,6 @@ package memoryssh_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,13 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	cryptossh "golang.org/x/crypto/ssh"
 
-	"wmco/applier/ownfile"
 	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
-	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/memoryssh"
 	"wmco/internal/test/sshtest"
@@ -48,9 +44,7 @@ func must(t testing.TB, err error) {
 
 func newKey(t testing.TB) cryptossh.Signer {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	key, err := cryptossh.NewSignerFromKey(private)
+	key, _, err := memoryssh.NewKey()
 	must(t, err)
 	return key
 }
@@ -194,16 +188,14 @@ func TestItAnswersAsOpenSSH(t *testing.T) {
 		must(t, err)
 		defer func() { must(t, m.Close()) }()
 		key := newKey(t)
-		must(t, m.Host.Edit(t.Context(), func(s *simulation.State) {
-			must(t, s.Authorize(strings.TrimSpace(string(cryptossh.MarshalAuthorizedKey(key.PublicKey())))))
-		}))
 		s := memoryssh.New(m, newKey(t))
+		must(t, s.Authorize(key.PublicKey()))
 		var network memoryssh.Network
 		network.Connect("10.0.0.7", s)
 		d := dialer(t)
 		d.Dial = network.Dial
 		memory = answers(t, contractHost{
-			dialer: d, target: remote.Target{User: "Administrator", Address: "10.0.0.7:22"}, program: standIn("a program"), key: key, machine: m,
+			dialer: d, target: remote.Target{User: "Administrator", Address: "10.0.0.7:22"}, program: memoryssh.NewProgram([]byte("a program")), key: key, machine: m,
 			stop: s.Stop, breakAll: s.Break, newHostKey: func() { s.SetHostKey(newKey(t)) },
 		})
 	})
@@ -213,13 +205,4 @@ func TestItAnswersAsOpenSSH(t *testing.T) {
 	if len(openSSH) < 20 || testing.Verbose() {
 		t.Log(strings.Join(openSSH, "\n"))
 	}
-}
-
-// standIn is an executable whose contents do not matter: what runs is this process.
-func standIn(text string) remote.Program {
-	digest := bundle.Of([]byte(text))
-	sum := ownfile.NewSum()
-	_, _ = io.WriteString(sum, text)
-	open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
-	return remote.Program{Path: remote.ProgramPath(digest), Digest: digest, Size: int64(len(text)), Open: open, Sum: ownfile.SumText(sum)}
 }

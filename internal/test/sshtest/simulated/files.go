@@ -142,13 +142,13 @@ func (f files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	}
 	if r.Method != "List" {
 		info, err := os.Stat(path)
-		return listing{info}, err
+		return Listing{info}, err
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, err
 	}
-	var all listing
+	var all Listing
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -159,10 +159,11 @@ func (f files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	return all, nil
 }
 
-type listing []os.FileInfo
+// Listing implements sftp.ListerAt.
+type Listing []os.FileInfo
 
 // ListAt implements sftp.ListerAt.
-func (l listing) ListAt(to []os.FileInfo, at int64) (int, error) {
+func (l Listing) ListAt(to []os.FileInfo, at int64) (int, error) {
 	if at >= int64(len(l)) {
 		return 0, io.EOF
 	}

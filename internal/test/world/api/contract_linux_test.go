@@ -67,7 +67,7 @@ const (
 	tokenOf = "/api/v1/namespaces/default/serviceaccounts/bootstrapper/token"
 
 	account = "system:serviceaccount:default:reader"
-	nobody  = "system:anonymous"
+	unknown = "system:anonymous"
 	kubelet = "system:node:contract-a"
 )
 
@@ -200,7 +200,7 @@ func callsOfNodes(t *testing.T) []call {
 		{"PATCH " + merge, node + "/contract-a", `{"spec":{"taints":null}}`, kubelet},
 		{"PATCH " + merge, node + "/contract-b", `{"metadata":{"annotations":{"other":"y"}}}`, kubelet},
 		{"DELETE", node + "/contract-a", "", kubelet},
-		{"GET", node + "/contract-a", "", nobody},
+		{"GET", node + "/contract-a", "", unknown},
 		{"GET", secret + "/strings", "", kubelet},
 		{"POST", pods, pod("own", "contract-a"), ""},
 		{"POST", pods, pod("other", "contract-b"), ""},
@@ -227,7 +227,7 @@ func callsOfNodes(t *testing.T) []call {
 		{"POST", csr, named("no-request", `"request":"`+certificate+`",`+usages, ""), kubelet},
 		{"POST", csr, named("masters", `"request":"`+base64.StdEncoding.EncodeToString(masters)+`","usages":["client auth"],"signerName":"kubernetes.io/kube-apiserver-client"`, ""), kubelet},
 		{"POST", csr, named("too-short", spec+`,"expirationSeconds":599`, ""), kubelet},
-		{"POST", csr, named("no", spec, ""), nobody},
+		{"POST", csr, named("no", spec, ""), unknown},
 		{"GET", csr + "?fieldSelector=metadata.name%3DNode-csr_A", "", kubelet},
 		{"GET", csr + "?fieldSelector=spec.signerName%3Dkubernetes.io/kubelet-serving", "", kubelet},
 		{"PUT", csr + "/Node-csr_A/approval", named("Node-csr_A", spec, approved), kubelet},
@@ -278,7 +278,7 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 		switch as {
 		case "":
 			return &admin, to
-		case nobody:
+		case unknown:
 			return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, rest.AnonymousClientConfig(config)
 		case kubelet:
 			return &user.DefaultInfo{Name: kubelet, Groups: []string{user.NodesGroup, user.AllAuthenticated}}, server.Node(t, "contract-a")

@@ -78,7 +78,7 @@ func (a *Authority) Run(ctx context.Context, admin *rest.Config, s Signing) erro
 		if !ok {
 			return
 		}
-		if err := a.handle(ctx, requests, s, r.DeepCopy()); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		if err := a.handleRequest(ctx, requests, s, r.DeepCopy()); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			s.Log.Warn("handling a request for a certificate", "name", r.Name, "error", err)
 		}
 	}
@@ -102,7 +102,7 @@ const (
 	pendingFor = 24 * time.Hour
 )
 
-func (a *Authority) handle(ctx context.Context, to certificatesclient.CertificateSigningRequestInterface, s Signing, r *certificatesv1.CertificateSigningRequest) error {
+func (a *Authority) handleRequest(ctx context.Context, to certificatesclient.CertificateSigningRequestInterface, s Signing, r *certificatesv1.CertificateSigningRequest) error {
 	age := time.Since(r.CreationTimestamp.Time)
 	is := func(kind certificatesv1.RequestConditionType) bool { return hasCondition(r, kind) }
 	decided := is(certificatesv1.CertificateApproved) || is(certificatesv1.CertificateDenied) || is(certificatesv1.CertificateFailed)
@@ -116,7 +116,7 @@ func (a *Authority) handle(ctx context.Context, to certificatesclient.Certificat
 		_, err := to.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{})
 		return err
 	case is(certificatesv1.CertificateApproved) && !is(certificatesv1.CertificateFailed) && len(r.Status.Certificate) == 0:
-		cert, err := a.sign(r, s.Lifetime)
+		cert, err := a.signRequest(r, s.Lifetime)
 		if err != nil {
 			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 				Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: "SignerValidationFailure", Message: err.Error(),
@@ -144,7 +144,7 @@ func isOwnRenewal(r *certificatesv1.CertificateSigningRequest) bool {
 const backdated = 5 * time.Minute
 
 // sign returns the certificate as text. An error says why the signer refuses the request.
-func (a *Authority) sign(r *certificatesv1.CertificateSigningRequest, lifetime time.Duration) ([]byte, error) {
+func (a *Authority) signRequest(r *certificatesv1.CertificateSigningRequest, lifetime time.Duration) ([]byte, error) {
 	asked, err := api.ParseRequest(r)
 	if err != nil {
 		return nil, err

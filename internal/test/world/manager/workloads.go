@@ -53,14 +53,14 @@ type workload struct {
 	replicas int
 }
 
-// cluster is what one look has seen.
-type cluster struct {
+// sight is what one look has seen.
+type sight struct {
 	workloads []workload
 	pods      []corev1.Pod
 	nodes     []corev1.Node
 }
 
-func readCluster(ctx context.Context, clients kubernetes.Interface) (c cluster, err error) {
+func readSight(ctx context.Context, clients kubernetes.Interface) (c sight, err error) {
 	sets, err1 := clients.AppsV1().ReplicaSets("").List(ctx, metav1.ListOptions{})
 	daemons, err2 := clients.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 	pods, err3 := clients.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
@@ -79,7 +79,7 @@ func readCluster(ctx context.Context, clients kubernetes.Interface) (c cluster, 
 }
 
 func (w Workloads) look(ctx context.Context, clients kubernetes.Interface) error {
-	c, err := readCluster(ctx, clients)
+	c, err := readSight(ctx, clients)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (w Workloads) look(ctx context.Context, clients kubernetes.Interface) error
 		}
 	}
 	for _, x := range c.workloads {
-		for _, p := range c.missing(x) {
+		for _, p := range c.missingPods(x) {
 			_, err := clients.CoreV1().Pods(p.Namespace).Create(ctx, &p, metav1.CreateOptions{})
 			errs = append(errs, err)
 		}
@@ -101,12 +101,12 @@ func (w Workloads) look(ctx context.Context, clients kubernetes.Interface) error
 }
 
 // isLost reports whether a pod is on a node that is not there any longer.
-func (c cluster) isLost(p corev1.Pod) bool {
+func (c sight) isLost(p corev1.Pod) bool {
 	return p.Spec.NodeName != "" && !slices.ContainsFunc(c.nodes, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName })
 }
 
-// missing returns the pods that a workload lacks and that a node takes.
-func (c cluster) missing(x workload) (all []corev1.Pod) {
+// missingPods returns the pods that a workload lacks and that a node takes.
+func (c sight) missingPods(x workload) (all []corev1.Pod) {
 	selector, err := metav1.LabelSelectorAsSelector(x.selector)
 	if err != nil {
 		return nil
@@ -120,7 +120,7 @@ func (c cluster) missing(x workload) (all []corev1.Pod) {
 	}
 	var fit []string
 	for _, n := range c.nodes {
-		if x.fits(n) {
+		if x.runsOn(n) {
 			fit = append(fit, n.Name)
 		}
 	}
@@ -140,8 +140,8 @@ func (c cluster) missing(x workload) (all []corev1.Pod) {
 	return all
 }
 
-// fits reports whether a node takes pods of a workload. Those of a DaemonSet also run on a node that is cordoned, or not Ready.
-func (x workload) fits(n corev1.Node) bool {
+// runsOn reports whether a node takes pods of a workload. Those of a DaemonSet also run on a node that is cordoned, or not Ready.
+func (x workload) runsOn(n corev1.Node) bool {
 	spec := x.template.Spec
 	if !labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(n.Labels)) || x.replicas >= 0 && (n.Spec.Unschedulable || !isReady(n)) {
 		return false
