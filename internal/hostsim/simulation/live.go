@@ -67,11 +67,7 @@ func (h *Host) WriteFile(ctx context.Context, path string, access bundle.Access,
 	if err := check(ctx, path); err != nil {
 		return err
 	}
-	s, err := h.Own.State.Load()
-	if err == nil {
-		err = s.Script.Refuses(path)
-	}
-	if err != nil {
+	if err := h.refusesWrite(path); err != nil {
 		return err
 	}
 	if err := h.makeFolders(bundle.Dir(path)); err != nil {
@@ -89,6 +85,17 @@ func (h *Host) WriteFile(ctx context.Context, path string, access bundle.Access,
 		return FileError(path, err)
 	}
 	return FileError(path, files.Rename(beside, path))
+}
+
+// refusesWrite returns why nothing is written at a path.
+func (h *Host) refusesWrite(path string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, err := h.Own.State.Load()
+	if err == nil {
+		err = s.Script.Refuses(path)
+	}
+	return err
 }
 
 // RemoveFile removes a file as a program of the host does. One that does not exist is no error.

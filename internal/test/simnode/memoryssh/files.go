@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -76,15 +77,18 @@ func (f files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	return w, err
 }
 
-// written is a file that is written. The server calls it from one goroutine at a time.
+// written is a file that is written, by several goroutines at once.
 type written struct {
 	machine *simnode.Machine
 	path    string
+	mu      sync.Mutex
 	data    []byte
 }
 
 // WriteAt implements io.WriterAt.
 func (w *written) WriteAt(p []byte, at int64) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if need := int(at) + len(p); need > len(w.data) {
 		w.data = append(w.data, make([]byte, need-len(w.data))...)
 	}
@@ -93,6 +97,8 @@ func (w *written) WriteAt(p []byte, at int64) (int, error) {
 
 // Close implements io.Closer, also after the connection was lost.
 func (w *written) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.machine.WriteFile(context.Background(), w.path, bundle.AccessAdmins, w.data)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -195,14 +196,16 @@ func TestItAnswersAsOpenSSH(t *testing.T) {
 		d := dialer(t)
 		d.Dial = network.Dial
 		memory = answers(t, contractHost{
-			dialer: d, target: remote.Target{User: "Administrator", Address: "10.0.0.7:22"}, program: memoryssh.NewProgram([]byte("a program")), key: key, machine: m,
+			dialer: d, target: remote.Target{User: "Administrator", Address: "10.0.0.7:22"}, program: memoryssh.NewProgram(bytes.Repeat([]byte("a program"), 50_000)), key: key, machine: m,
 			stop: s.Stop, breakAll: s.Break, newHostKey: func() { s.SetHostKey(newKey(t)) },
 		})
 	})
 	if diff := cmp.Diff(openSSH, memory); diff != "" {
 		t.Errorf("OpenSSH (-) and memory (+):\n%s", diff)
 	}
-	if len(openSSH) < 20 || testing.Verbose() {
-		t.Log(strings.Join(openSSH, "\n"))
+	for _, want := range []string{"facts: win[10.0.0.7] <nil>", "facts after damage: no errortrue", "a connection that breaks: *remote.InterruptedError", "off: true"} {
+		if !slices.Contains(openSSH, want) {
+			t.Errorf("OpenSSH did not answer %q: %q", want, openSSH)
+		}
 	}
 }
