@@ -28,8 +28,8 @@ const (
 	sshRetry = 5 * time.Minute
 )
 
-// sshServer keeps the OpenSSH server running: the operator joins, upgrades, repairs and removes a host over it, and
-// nothing else would show that it is stopped.
+// sshServer keeps the OpenSSH server running: the operator joins a host over it and repairs its agent, and nothing else
+// would show that it is stopped. One that is disabled is meant to be: a node that has joined needs no login.
 type sshServer struct {
 	// missing reports whether it did not run at the last look, since when that is so, startAt when it is started next.
 	// Both are since the boot.
@@ -46,7 +46,7 @@ func (a *Agent) lookAtSSHServer(ctx context.Context, n Node) {
 		return
 	}
 	s, now := &a.sshServer, a.sinceBoot()
-	if states[0].Status != plan.ServiceStopped {
+	if states[0].Status != plan.ServiceStopped || states[0].Start == plan.StartDisabled {
 		*s = sshServer{}
 		return
 	}
@@ -55,8 +55,6 @@ func (a *Agent) lookAtSSHServer(ctx context.Context, n Node) {
 	}
 	switch {
 	case now < s.since+sshGrace:
-	case states[0].Start == plan.StartDisabled:
-		a.noteSSHServer(ctx, "it is disabled")
 	case n.Paused || a.Options.ReportOnly:
 		a.noteSSHServer(ctx, "it is stopped")
 	case now >= s.startAt:

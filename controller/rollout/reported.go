@@ -45,7 +45,7 @@ func sshServersRun() reportedCondition {
 	return reportedCondition{
 		kind: status.SSHServersRun, good: status.ReasonSSHRuns, bad: status.ReasonSSHStopped,
 		message: "no node agent reports that the OpenSSH server is stopped",
-		begin:   "the operator cannot log in to upgrade, repair or remove these nodes, because their OpenSSH server does not run",
+		begin:   "the operator cannot log in to these nodes where that is needed, because their OpenSSH server does not run",
 		fix:     "see docs/runbooks/WindowsSSHServerStopped.md",
 		find:    func(r published.Report) (string, bool) { return textOf(r.SSHStopped) },
 	}

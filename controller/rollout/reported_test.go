@@ -47,8 +47,8 @@ func TestNodesWhoseSSHServerIsStoppedAreNamed(t *testing.T) {
 	if c := sshServersRun().condition(nodes); c.Type != status.SSHServersRun || c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
-	nodes["win-b"] = reportingNode(published.Report{SSHStopped: "it is disabled"})
-	if c := sshServersRun().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b; on win-b: it is disabled; fix: ") {
+	nodes["win-b"] = reportingNode(published.Report{SSHStopped: "it is stopped"})
+	if c := sshServersRun().condition(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b; on win-b: it is stopped; fix: ") {
 		t.Errorf("%+v", c)
 	}
 }
