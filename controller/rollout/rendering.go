@@ -169,7 +169,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	if err := result.packBundles(r.layers, list); err != nil {
 		return rendering{}, err
 	}
-	result.holdMachines(hosts)
+	result.nameUnrendered(hosts)
 	inputs, from := deletions.BundleInputMarks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
 		w.Inputs, w.Payload, w.From = inputs, executables, from[w.Node]
@@ -277,15 +277,24 @@ func (r *rendering) packBundles(cache *layers.Cache, list []desired.Rendered) er
 	return nil
 }
 
-// holdMachines names the nodes of Machines that cannot be listed.
-func (r *rendering) holdMachines(hosts *desired.Hosts) {
-	i := slices.IndexFunc(hosts.Findings, func(f bundle.Finding) bool { return f.Reason == reason.MachinesRefused })
-	if i < 0 {
-		return
+// nameUnrendered names the nodes that keep their bundles because nothing is rendered for them: those whose reported
+// facts are not used, and those of Machines that cannot be listed.
+func (r *rendering) nameUnrendered(hosts *desired.Hosts) {
+	unused, machines := map[string]bundle.Finding{}, -1
+	for i, f := range hosts.Findings {
+		switch f.Reason {
+		case reason.FactsContradicted, reason.FactsUnmatched:
+			unused[f.Node] = f
+		case reason.MachinesRefused:
+			machines = i
+		}
 	}
 	for _, n := range hosts.All {
-		if of, ok := hosts.Records.RecordOfNode(n.Name); ok && of.Machine != "" && n.Unconfirmed {
-			r.refused = append(r.refused, refusedNode{n.Name, hosts.Findings[i]})
+		of, recorded := hosts.Records.RecordOfNode(n.Name)
+		if f, ok := unused[n.Name]; ok && recorded && n.Facts.IsZero() {
+			r.refused = append(r.refused, refusedNode{n.Name, f})
+		} else if machines >= 0 && recorded && of.Machine != "" && n.Unconfirmed {
+			r.refused = append(r.refused, refusedNode{n.Name, hosts.Findings[machines]})
 		}
 	}
 }

@@ -40,6 +40,24 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 	}
 }
 
+// TestANodeForWhichNothingIsRenderedIsNamed: it keeps its bundle for as long as its facts are not used, whatever the inputs become.
+func TestANodeForWhichNothingIsRenderedIsNamed(t *testing.T) {
+	h := hostsWith(map[string]string{"win-a": "", "win-b": ""})
+	for i, n := range h.All {
+		if n.Name == "win-b" {
+			h.All[i].Facts = bundle.Facts{Schema: bundle.FactsSchema}
+		}
+	}
+	for _, node := range []string{"win-a", "win-b", "win-unknown"} {
+		h.Findings = append(h.Findings, bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.FactsContradicted, Node: node})
+	}
+	var r rendering
+	r.nameUnrendered(h)
+	if len(r.refused) != 1 || r.refused[0].name != "win-a" || r.refused[0].Reason != reason.FactsContradicted {
+		t.Errorf("%+v", r.refused)
+	}
+}
+
 // TestNothingIsPublishedForAnOlderAPIServer: not for as long as one of them is of an older minor version than the kubelet, and it is looked at
 // again soon, as API servers send no events.
 func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
