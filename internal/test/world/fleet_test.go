@@ -34,6 +34,8 @@ type machine struct {
 	*light.Node
 	// joinedBy is the version of the operator that it has joined with.
 	name, joinedBy string
+	// address is that of its Node.
+	address string
 	instance
 	// stop ends the node agent; nil while the host is off.
 	stop func()
@@ -65,9 +67,9 @@ func (w *world) addNode(t testing.TB) {
 	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
 		n.Annotations[key] = is.version
 	}
-	x := &machine{name: name, joinedBy: is.version}
+	x := &machine{name: name, joinedBy: is.version, address: n.Status.Addresses[0].Address}
 	if w.made%2 == 0 { // an instance
-		x.entry = n.Status.Addresses[0].Address
+		x.entry = x.address
 		n.Labels[published.InstanceLabel], n.Annotations[published.InstanceAnnotation] = "true", x.entry
 		w.try(t, "making an instance", func() error { return client.IgnoreAlreadyExists(w.Create(w.ctx, n.DeepCopy())) })
 	} else {

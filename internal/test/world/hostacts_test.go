@@ -12,9 +12,17 @@ import (
 	"wmco/bundle/published"
 )
 
-func isListed(h *host) bool { return h.listed && h.IsOn() }
+// isListed is for hosts that are on, and have their entry or their Machine.
+func isListed(h *host) bool { return h.listed && h.IsOn() && !h.impostor }
 
 func isEntry(h *host) bool { return isListed(h) && !h.ofMachine }
+
+// isCalm is for hosts with an entry to which nothing has happened for some time: most of them are nodes.
+func isCalm(h *host) bool { return isEntry(h) && isUndisturbed(h) }
+
+func isUndisturbed(h *host) bool {
+	return time.Since(h.since) > calmFor && time.Since(h.disturbed) > calmFor
+}
 
 func isMachine(h *host) bool { return isListed(h) && h.ofMachine }
 
@@ -39,7 +47,7 @@ func (w *world) toEachHost(is func(*host) bool, do func(testing.TB, *host)) func
 func (w *world) joinHost(t *testing.T) bool {
 	var all []*host
 	for _, x := range w.allHosts() {
-		if !x.listed {
+		if !x.listed && !x.impostor {
 			all = append(all, x)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"net"
-	"strings"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -18,7 +18,6 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
 	"wmco/internal/test/observer"
-	"wmco/internal/test/world/api"
 )
 
 // The rules about hosts that join.
@@ -31,7 +30,7 @@ const (
 // unrestOfHosts returns why the hosts that are on are not at rest: those with an entry are nodes, the others have nothing any longer.
 func (w *world) unrestOfHosts(nodes map[string]corev1.Node) string {
 	for _, h := range w.allHosts() {
-		if !h.IsOn() {
+		if !h.IsOn() || h.impostor {
 			continue
 		}
 		n, is := nodes[h.name]
@@ -72,7 +71,7 @@ func (w *world) stateOf(h *host) string {
 func (w *world) countHosts(nodes map[string]corev1.Node) int {
 	count := 0
 	for _, h := range w.allHosts() {
-		if _, is := nodes[h.name]; is || h.IsOn() && h.listed {
+		if _, is := nodes[h.name]; is || isListed(h) {
 			count++
 		}
 	}
@@ -82,7 +81,7 @@ func (w *world) countHosts(nodes map[string]corev1.Node) int {
 // unlikeHosts returns which host does not have what is rendered for it.
 func (w *world) unlikeHosts(rendered map[string]desired.Rendered) string {
 	for _, h := range w.allHosts() {
-		if !h.IsOn() || !h.listed {
+		if !isListed(h) {
 			continue
 		}
 		r, ok := rendered[h.name]
@@ -114,7 +113,7 @@ func (w *world) noteLogins() {
 // checkLogins is called before anything happens to hosts that are at rest: no operator has logged in since.
 func (w *world) checkLogins() {
 	for _, h := range w.allHosts() {
-		if h.rested && h.ssh.Logins() != h.logins {
+		if h.rested && !h.impostor && h.ssh.Logins() != h.logins {
 			w.observer.Violate(ruleLogin, "%s: %d logins at rest", h.name, h.ssh.Logins()-h.logins)
 		}
 		h.rested = false
@@ -129,12 +128,12 @@ const calmFor = 45 * time.Minute
 func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, _, _ := net.SplitHostPort(address)
 	for _, h := range w.copyHosts() {
-		if h.address != name {
+		if h.address != name && !slices.Contains(h.had, name) {
 			continue
 		}
 		var n corev1.Node
 		w.mu.Lock()
-		calm := h.listed && time.Since(h.since) > calmFor && time.Since(h.disturbed) > calmFor
+		calm := h.listed && isUndisturbed(h)
 		w.mu.Unlock()
 		if err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n); err == nil && calm && w.worksAlone(n) {
 			w.observer.Violate(ruleLogin, "%s: %s", h.name, observer.DescribeNode(n))
@@ -176,37 +175,4 @@ func (h *host) hasKey(public any) bool {
 		}
 	}
 	return false
-}
-
-// judgeApproval returns what is wrong about the approval of a request: it has to be for a key that its host has, or by the host itself, and for its own
-// address.
-func (w *world) judgeApproval(name string) string {
-	var r certificatesv1.CertificateSigningRequest
-	if err := w.Get(w.ctx, client.ObjectKey{Name: name}, &r); err != nil {
-		return err.Error()
-	}
-	asked, err := api.ParseRequest(&r)
-	if err != nil {
-		return err.Error()
-	}
-	node, _ := strings.CutPrefix(asked.Subject.CommonName, "system:node:")
-	w.mu.Lock()
-	h := w.hosts[node]
-	w.mu.Unlock()
-	switch {
-	case h == nil:
-		return "no host has the name " + node
-	case r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName:
-		if !h.hasKey(asked.PublicKey) {
-			return node + " has another key"
-		}
-	case r.Spec.Username != asked.Subject.CommonName:
-		return r.Spec.Username + " asks for " + node
-	}
-	for _, a := range asked.IPAddresses {
-		if a.String() != h.address {
-			return node + " is not at " + a.String()
-		}
-	}
-	return ""
 }

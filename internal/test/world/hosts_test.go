@@ -38,6 +38,11 @@ type host struct {
 	*simnode.Machine
 	name, address string
 	ssh           *memoryssh.Server
+	// had are all addresses that it has or had, if it has had several.
+	had []string
+	// impostor reports whether it is no host that joins; says is the name that it says it has.
+	impostor bool
+	says     string
 	// ofMachine reports whether it has a Machine, and no entry.
 	ofMachine bool
 	// listed reports whether it has its entry or its Machine, and since is when that was changed last. Its power or its SSH server was changed last at disturbed.
@@ -122,7 +127,7 @@ func (w *world) listHost(t testing.TB, x *host, is bool) {
 	w.tell("(the entry of %s, listed: %t)", x.name, is)
 	w.writeEntries(t)
 	var n corev1.Node
-	if !is && w.Get(w.ctx, client.ObjectKey{Name: x.name}, &n) == nil {
+	if !is && w.Get(w.ctx, client.ObjectKey{Name: x.name}, &n) == nil { // an impostor is no Node
 		w.confirmLast(t, x.name)
 	}
 }
@@ -150,7 +155,7 @@ func (w *world) install(t testing.TB, x *host) {
 	var err error
 	x.Machine, err = simnode.New(simnode.Options{
 		Facts: bundle.Facts{
-			Schema: bundle.FactsSchema, HostName: strings.ToUpper(x.name), Addresses: []string{x.address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
+			Schema: bundle.FactsSchema, HostName: strings.ToUpper(cmp.Or(x.says, x.name)), Addresses: []string{x.address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
 			DefaultRoute: bundle.DefaultRoute{Address: x.address, Gateway: "10.2.0.254"},
 		},
 		Times: slowTimes(), Agent: seldom(), Wrap: w.server.Wrap, Program: "world",

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
@@ -178,7 +179,7 @@ func (w *world) render(ctx context.Context) (map[string]desired.Rendered, error)
 	records := &hosts.Records{Live: w, Client: w, Cache: w, Namespace: gather.OperatorNamespace}
 	login := &hosts.Login{Live: w, Client: w, Namespace: gather.OperatorNamespace, Records: records, RecordKey: key.Data["key"]}
 	reader := &inputs.Reader{
-		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: w, Namespace: gather.OperatorNamespace, Resolver: noNames{}, Now: time.Now,
+		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: w, Namespace: gather.OperatorNamespace, Resolver: w.names, Now: time.Now,
 		Records:  records.CurrentRecords,
 		LoginKey: login.ReadPublicKey,
 		Image:    func(context.Context) (string, error) { return w.present().image, nil },
@@ -321,13 +322,7 @@ func (w *world) hasForeign(l published.Layer) bool {
 // checkShown looks for secrets in what the operator writes for people.
 func (w *world) checkShown(t testing.TB) {
 	t.Helper()
-	written := &unstructured.Unstructured{}
-	written.SetAPIVersion(status.Group + "/" + status.Version)
-	written.SetKind(status.Kind)
-	w.try(t, "the status", func() error {
-		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, written))
-	})
-	text, err := json.Marshal(written.Object)
+	text, err := json.Marshal(w.readStatus(t))
 	must(t, err)
 	w.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList
@@ -335,6 +330,21 @@ func (w *world) checkShown(t testing.TB) {
 	for _, c := range configs.Items {
 		w.observer.SearchText("ConfigMap "+c.Name, fmt.Sprint(c.Data, c.Annotations))
 	}
+}
+
+// readStatus reads what the operator has written last.
+func (w *world) readStatus(t testing.TB) (s status.Status) {
+	t.Helper()
+	written := &unstructured.Unstructured{}
+	written.SetAPIVersion(status.Group + "/" + status.Version)
+	written.SetKind(status.Kind)
+	w.try(t, "the status", func() error {
+		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, written))
+	})
+	fields, _, err := unstructured.NestedMap(written.Object, "status")
+	must(t, err)
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &s))
+	return s
 }
 
 // checkKept checks that what an administrator did is there.

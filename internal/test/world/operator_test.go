@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -107,7 +106,7 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 		defer close(o.ended)
 		o.err = controller.Run(ctx, controller.Options{
 			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod}, Hosts: w.reachHosts(is),
-			Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
+			Resolver: w.names, HealthAddress: "0", MetricsAddress: "0",
 			Clock: faults.BubbleClock{}, Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})
 	}()
@@ -206,17 +205,4 @@ func (w *world) usage() usage {
 	runtime.ReadMemStats(&m)
 	runtime.KeepAlive(w.operator.kept)
 	return usage{runtime.NumGoroutine(), m.HeapAlloc}
-}
-
-// noNames is a resolver that knows no names: all instances have addresses.
-type noNames struct{}
-
-// LookupHost implements csr.Resolver.
-func (noNames) LookupHost(_ context.Context, host string) ([]string, error) {
-	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-}
-
-// LookupAddr implements csr.Resolver.
-func (noNames) LookupAddr(_ context.Context, address string) ([]string, error) {
-	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 }

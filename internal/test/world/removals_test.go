@@ -44,6 +44,9 @@ func (w *world) writeEntries(t testing.TB) {
 			entries = append(entries, fmt.Sprintf("%q: username=Administrator", h.address))
 		}
 	}
+	if w.second != "" {
+		entries = append(entries, fmt.Sprintf("%q: username=Administrator", w.second))
+	}
 	w.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: {%s}}", gather.OperatorNamespace, configure.InstancesName, strings.Join(entries, ", ")))
 }
 
@@ -164,7 +167,8 @@ func (w *world) judgeRemoval(name string) {
 func (w *world) judgeToRemove(before corev1.Node) {
 	w.mu.Lock()
 	m := w.machines[before.Name]
-	wrong := m != nil && (m.entry == "" || !m.unlisted && time.Since(m.listed) > time.Second)
+	h := w.hosts[before.Name]
+	wrong := m != nil && (m.entry == "" || !m.unlisted && time.Since(m.listed) > time.Second) || h != nil && h.listed && time.Since(h.since) > time.Second
 	none := !w.hasEntries()
 	w.mu.Unlock()
 	if wrong {

@@ -76,12 +76,13 @@ type world struct {
 	mu       sync.Mutex
 	machines map[string]*machine
 	hosts    map[string]*host
-	// hostsMade is how many hosts were made.
-	hostsMade int
-	since     []settings
-	paused    bool
-	opens     time.Time
-	trail     trail
+	// hostsMade is how many hosts were made, addressesMade how many further addresses; second is the second entry of a host.
+	hostsMade, addressesMade int
+	second                   string
+	since                    []settings
+	paused                   bool
+	opens                    time.Time
+	trail                    trail
 	// made is how many nodes were made.
 	made, boots int
 	// begun is when the world began, story what happened since, lasted how long that was.
@@ -93,8 +94,9 @@ type world struct {
 	releases   []release
 	released   int
 	registries registries
-	// network and loginKey are how operators reach hosts.
+	// network, names and loginKey are how operators reach hosts.
 	network  memoryssh.Network
+	names    *names
 	loginKey ssh.Signer
 	operator *operator
 	// lives is how many operators were started, baseline what this one used when all nodes were first at rest.
@@ -145,7 +147,7 @@ func newWorld(t testing.TB, o options) *world {
 	must(t, err)
 	return &world{
 		Client: c, options: o, ctx: ctx, cancel: cancel, server: server, admin: admin, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
-		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, hosts: map[string]*host{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(), foreign: map[types.UID]bool{},
+		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, hosts: map[string]*host{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(), names: knownNames(), foreign: map[types.UID]bool{},
 		trail: trail{nodes: map[types.UID]*told{}, proved: map[bundle.Digest]map[string]bool{}, unwanted: map[string]time.Time{}},
 	}
 }
@@ -156,6 +158,7 @@ func (w *world) begin(t testing.TB) {
 	w.load(t, "golden/clusters/common", "golden/clusters/none/infrastructure.yaml", "golden/clusters/none/controllerconfig.yaml",
 		"golden/clusters/none/machineconfigs.yaml", "deploy/rbac", "deploy/admission")
 	w.beginHosts(t)
+	w.addLinux(t)
 	var err error
 	w.example, err = cluster.ReadExample(root)
 	must(t, err)

@@ -1,0 +1,263 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/status"
+	"wmco/internal/hostsim/simulation"
+)
+
+// Rules about hosts and nodes that say something else of themselves than they are (docs/security.md).
+const (
+	ruleLie   = "a host is changed that says that it is another node, or is one of another cluster"
+	ruleTwice = "a host with a second entry becomes another node"
+	ruleMoved = "a node is removed whose entry was replaced by another one of its host"
+	// ruleUnsaid is about nodes that keep their bundles until a person does something.
+	ruleUnsaid = "a node gets nothing any longer, and the status does not name it"
+)
+
+// freeAddress returns an address that no host has.
+func (w *world) freeAddress() string {
+	w.addressesMade++
+	return fmt.Sprintf("10.2.1.%d", w.addressesMade)
+}
+
+// joinImpostor has the entry of a host that says that it is a node, a host of Linux, or something of the cluster. Some have the address of that, some are
+// nodes of another cluster. It does not become that node, and nothing is changed on it. Its entry goes again.
+func (w *world) joinImpostor(t *testing.T) bool {
+	owners := w.owners()
+	victims := append(slices.Sorted(maps.Keys(owners)), linuxNode)
+	victim := victims[w.random.IntN(len(victims))]
+	owners[linuxNode] = addressOfLinux
+	x := &host{name: fmt.Sprintf("impostor-%d", w.hostsMade), address: w.freeAddress(), impostor: true}
+	w.hostsMade++
+	foreign := w.random.IntN(3) == 0
+	if !foreign {
+		x.says = victim
+	}
+	w.install(t, x)
+	switch {
+	case foreign:
+		w.joinOther(t, x)
+	case w.random.IntN(2) == 0:
+		must(t, x.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, owners[victim]) }))
+	}
+	before := x.Starts()
+	w.mu.Lock()
+	w.hosts[x.name] = x
+	w.mu.Unlock()
+	w.tell("(%s says that it is %q)", x.name, x.says)
+	w.listHost(t, x, true)
+	pause(w.ctx, time.Hour+time.Duration(w.random.Int64N(int64(time.Hour))))
+	if now := x.Starts(); !maps.Equal(now, before) {
+		w.observer.Violate(ruleLie, "%s, which says that it is %q: %v, before %v", x.name, x.says, now, before)
+	}
+	w.listHost(t, x, false)
+	pause(w.ctx, 10*time.Minute)
+	w.network.Connect(x.address, nil)
+	must(t, x.Close())
+	w.mu.Lock()
+	delete(w.hosts, x.name)
+	w.mu.Unlock()
+	return true
+}
+
+// joinOther gives a host a kubelet of another cluster.
+func (w *world) joinOther(t testing.TB, h *host) {
+	t.Helper()
+	const kubeconfig = `{apiVersion: v1, kind: Config, current-context: other, contexts: [{name: other, context: {cluster: other, user: node}}],
+  clusters: [{name: other, cluster: {server: "https://api-int.other.example.com:6443"}}], users: [{name: node, user: {}}]}`
+	must(t, h.Host.WriteFile(w.ctx, `C:\k\kubeconfig`, bundle.AccessAdmins, []byte(kubeconfig)))
+	must(t, h.Host.Edit(w.ctx, func(s *simulation.State) {
+		s.Services[simulation.Key("kubelet")] = simulation.Service{ServiceConfig: plan.ServiceConfig{Name: "kubelet", CommandLine: `C:\k\kubelet.exe`}, Status: plan.ServiceStopped}
+	}))
+}
+
+// secondEntry has another entry for a host that is a node, at another of its addresses. It stays the node that it is.
+func (w *world) secondEntry(t testing.TB, h *host) {
+	t.Helper()
+	node := w.observer.Snapshot()[h.name]
+	second := w.freeAddress()
+	w.addAddress(t, h, second)
+	w.disturbHost(h)
+	w.setSecond(second)
+	w.writeEntries(t)
+	pause(w.ctx, time.Hour)
+	w.setSecond("")
+	w.writeEntries(t)
+	pause(w.ctx, 10*time.Minute)
+	w.judgeSame(ruleTwice, node)
+	w.disturbHost(h)
+}
+
+func (w *world) setSecond(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.second = address
+}
+
+// moveEntry has the entry of a host become another of its addresses. It stays the node that it is, and gets nothing new, because its overlay network is at
+// the address before: that is said, and a person writes that one again.
+func (w *world) moveEntry(t testing.TB, h *host) {
+	t.Helper()
+	node := w.observer.Snapshot()[h.name]
+	before, after := h.address, w.freeAddress()
+	w.addAddress(t, h, after)
+	w.setAddress(h, after)
+	w.listHost(t, h, true)
+	named := func() bool {
+		return slices.ContainsFunc(w.readStatus(t).Refused, func(r status.Refused) bool { return r.Node == h.name })
+	}
+	// Later its kubelet may ask for a certificate for its former address, about which the host is asked.
+	for begun := time.Now(); !named() && time.Since(begun) < calmFor; pause(w.ctx, time.Minute) {
+		w.revive()
+	}
+	if _, is := w.observer.Snapshot()[h.name]; is && !named() {
+		w.observer.Violate(ruleUnsaid, "%s", h.name)
+	}
+	w.judgeSame(ruleMoved, node)
+	w.setAddress(h, before)
+	w.listHost(t, h, true)
+}
+
+func (w *world) setAddress(h *host, address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h.address = address
+}
+
+// addAddress gives a host another address.
+func (w *world) addAddress(t testing.TB, h *host, address string) {
+	t.Helper()
+	w.mu.Lock()
+	h.had = append(h.had, h.address, address)
+	w.mu.Unlock()
+	w.network.Connect(address, h.ssh)
+	must(t, h.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, address) }))
+}
+
+// judgeSame checks that a Node is the object that it was, if it was one.
+func (w *world) judgeSame(rule string, before corev1.Node) {
+	if now := w.observer.Snapshot()[before.Name]; before.UID != "" && now.UID != before.UID {
+		w.observer.Violate(rule, "%s is %q, and was %q", before.Name, now.UID, before.UID)
+	}
+}
+
+// lie is what a node writes of itself, and what an administrator writes afterwards, as merge patches.
+type lie struct{ says, status, undo string }
+
+// lies are those that a kubelet's certificate permits.
+func (w *world) lies(n corev1.Node, other string) []lie {
+	annotation := func(key, value string) lie {
+		undo := "null"
+		if was, ok := n.Annotations[key]; ok {
+			undo = fmt.Sprintf("%q", was)
+		}
+		return lie{says: fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value), undo: fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, undo)}
+	}
+	label := func(key, value string) lie {
+		return lie{says: fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, key, value), undo: fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, n.Labels[key])}
+	}
+	list := []lie{
+		label(corev1.LabelOSStable, `"linux"`),
+		annotation(published.FetchAnnotation, fmt.Sprintf("%q", "sha256:"+strings.Repeat("0", 64))),
+		annotation(published.VersionAnnotation, "null"),
+		annotation(published.DesiredVersionAnnotation, `"1.0.0"`),
+		annotation(published.ReportAnnotation, "null"),
+		annotation(published.ReportAnnotation, `"{}"`),
+		annotation(published.RolloutAnnotation, "null"),
+		annotation(published.JoiningAnnotation, `"true"`),
+		annotation(published.AdoptAnnotation, `"true"`),
+		{status: fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`, other, n.Name), undo: `{}`},
+	}
+	if n.Labels[published.InstanceLabel] != "" {
+		list = append(list, annotation(published.InstanceAnnotation, fmt.Sprintf("%q", other)), label(published.InstanceLabel, `"false"`))
+	}
+	return list
+}
+
+// lieOf has a node say something else of itself than it is, with the address of another one. Every other node is as before. Sometimes its entry goes: it is
+// removed all the same.
+func (w *world) lieOf(t testing.TB, m *machine) {
+	t.Helper()
+	n, ok := w.observer.Snapshot()[m.name]
+	owners := w.owners()
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(owners)), func(name string) bool { return name == m.name })
+	if !ok || len(others) == 0 {
+		return
+	}
+	list := w.lies(n, owners[others[w.random.IntN(len(others))]])
+	says := list[w.random.IntN(len(list))]
+	w.tell("(%s says %s%s)", m.name, says.says, says.status)
+	w.sayOf(t, m.name, says)
+	w.putMirrorSet(t, 0)
+	pause(w.ctx, time.Duration(w.random.Int64N(int64(time.Hour))))
+	if m.entry != "" && w.random.IntN(3) == 0 {
+		w.list(t, m, false)
+		pause(w.ctx, time.Hour)
+		return
+	}
+	w.edit(t, m.name, says.undo)
+	if says.status != "" {
+		w.try(t, "the addresses of a Node", func() error {
+			before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+			if err := w.Get(w.ctx, client.ObjectKeyFromObject(before), before); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			after := before.DeepCopy()
+			after.Status.Addresses = n.Status.Addresses
+			return client.IgnoreNotFound(w.Status().Patch(w.ctx, after, client.MergeFrom(before)))
+		})
+	}
+}
+
+// sayOf writes it with the identity of the node.
+func (w *world) sayOf(t testing.TB, name string, x lie) {
+	t.Helper()
+	own, err := client.New(w.server.Config(asNode(name)), client.Options{Scheme: w.Scheme()})
+	must(t, err)
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.try(t, "what a node says of itself", func() error {
+		if x.status != "" {
+			return client.IgnoreNotFound(own.Status().Patch(w.ctx, n, mergePatch(x.status)))
+		}
+		return client.IgnoreNotFound(own.Patch(w.ctx, n, mergePatch(x.says)))
+	})
+}
+
+// TestEntriesOfAHost: a host that is a node stays the node that it is when it gets a second entry, and when its entry becomes another of its addresses.
+// Hosts that say that they are other nodes do not become these.
+func TestEntriesOfAHost(t *testing.T) {
+	o := options{nodes: 2, hosts: 2, certificates: 6 * time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	inWorld(t, o, func(t *testing.T, w *world) {
+		h := w.addHost(t)
+		w.listHost(t, h, true)
+		w.rest(t)
+		for range 3 {
+			w.joinImpostor(t)
+		}
+		w.secondEntry(t, h)
+		w.rest(t)
+		w.moveEntry(t, h)
+		w.rest(t)
+		pause(w.ctx, 2*calmFor)
+		w.rest(t)
+		w.listHost(t, h, false)
+		w.rest(t)
+		for _, v := range w.observer.Violations() {
+			t.Errorf("%s: %s", v.Rule, v.Text)
+		}
+	})
+}
