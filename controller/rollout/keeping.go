@@ -55,7 +55,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
 		if !ok || n.Own.Refused() {
-			continue // one without a signature gets nothing new either: plan.NextSteps waits for its executables
+			continue // one without a signature gets the whole bundle, which lists what its agent fetches
 		}
 		b, err := all.keptBundle(ctx, d, n.Bundle)
 		if err != nil {

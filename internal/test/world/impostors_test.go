@@ -245,7 +245,7 @@ func TestEntriesOfAHost(t *testing.T) {
 		h := w.addHost(t)
 		w.listHost(t, h, true)
 		w.rest(t)
-		for range 3 {
+		for range 2 {
 			w.joinImpostor(t)
 		}
 		w.secondEntry(t, h)

@@ -2,20 +2,13 @@ package world
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509/pkix"
 	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
@@ -187,17 +180,10 @@ func TestTheLawsOfHosts(t *testing.T) {
 		if again := w.observer.Violations(); len(again) != 2 { //nolint:mnd // of both laws
 			t.Errorf("a login at rest: %+v", again)
 		}
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		must(t, err)
 		for name, want := range map[string]string{h.name: h.name + " has another key", "none": "no host has the name none"} {
-			subject := &pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
-			text, err := certutil.MakeCSR(key, subject, nil, nil)
+			made, err := w.ask(firstRequest(name))
 			must(t, err)
-			r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
-				Request: text, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-			}}
-			must(t, w.Create(w.ctx, r))
-			if got := w.judgeApproval(r.Name); got != want {
+			if got := w.judgeApproval(made); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}

@@ -331,6 +331,7 @@ func TestStories(t *testing.T) {
 	for name, acts := range map[string][]string{
 		"etcd is restored and nothing else changes: nodes refuse the earlier annotations, and the operator signs them again": {"etcd restored", actRest},
 		"an entry is removed: the agent removes everything from its host":                                                    {"entry removed", actRest},
+		"an annotation is forged before an operator of another release leads, without SSH: the node learns what to fetch":    {actRest, "another operator waits, and leads", "annotation forged", actRest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options{nodes: 5, seed: 1, patience: 3 * time.Hour, collection: time.Hour, slowest: time.Minute}
