@@ -377,7 +377,7 @@ func TestForgedRequests(t *testing.T) {
 		h := w.addHost(t)
 		joining := w.forgeAll(t, h)
 		w.listHost(t, h, true)
-		pause(w.ctx, time.Hour)
+		pause(w.ctx, calmFor/2) // for each request the host is asked, over SSH
 		for _, name := range joining {
 			must(t, w.Delete(w.ctx, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
