@@ -132,6 +132,7 @@ func TestStartRules(t *testing.T) {
 		{rule: "a node that does not respond is waited for", nodes: proven(wants(reboot), given(none, 1), reporting(asks, reboot), silent), want: "Unreachable"},
 		{rule: "a change without impact is published at once", nodes: proven(wants("")), want: "publish 2 none"},
 		{rule: "a node whose disk was full is not drained before its agent reports room", nodes: proven(full, wants(drain)), want: "publish 2 none"},
+		{rule: "a node that was told nothing gets the list of its executables before it is drained", nodes: proven(wants(drain), func(n *Node) { n.Published, n.Permitted, n.PayloadPending = "", "", true }), want: "publish 2 none"},
 		{rule: "services restart on at most maxParallel nodes", nodes: proven(wants(restart)), want: "publish 2 restart"},
 		{rule: "services restart on at most maxParallel nodes", policy: one, nodes: append(proven(wants(restart)), node("b", wants(restart), given(restart, 1), reporting(applying, ""))), want: "WaitingForParallel"},
 		{rule: "a drain or a reboot begins with a slot among the unavailable nodes", nodes: proven(wants(drain)), want: "take cordon on scale-down on"},

@@ -34,7 +34,7 @@ func blockerRules() []blockerRule {
 					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
 			}}},
 		{"a node starts when its executables are on the host",
-			func(d decision) bool { return d.PayloadPending },
+			func(d decision) bool { return d.PayloadPending && d.Published != "" },
 			blocker{ReasonPayload, always("executables are being copied to the host")}},
 		{"a node starts while a window for its change is open", decision.awaitsWindow,
 			blocker{ReasonWindow, decision.describeWindow}},
@@ -90,6 +90,11 @@ func startRules() []nodeRule {
 			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
 				d.publishWanted(bundle.ImpactNone, "the disk of the host was full; "+
 					"the node is drained after its agent reports enough free space")
+			}},
+		// Without a signed annotation, its agent knows no other list of executables.
+		{"a node that was told nothing gets the list of its executables before it is drained",
+			func(d decision) bool { return d.PayloadPending }, func(d decision) {
+				d.publishWanted(bundle.ImpactNone, "the node agent fetches the executables that the bundle lists")
 			}},
 		{"services restart on at most maxParallel nodes",
 			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},

@@ -95,8 +95,7 @@ func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Ren
 		return n, layers.Wanted{}, nil
 	}
 	n.Wanted, n.Target = w.Bundle, w.Target
-	// A node that was told nothing that is signed learns only from its bundle which executables to fetch.
-	n.PayloadPending, n.PayloadKept = on.Bundle != "" && node.IsPayloadPending(w.Payload), w.PayloadKept
+	n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
 	var urgent layers.Wanted
 	err = e.tryForNode(ctx, "urgent bundle of Node "+node.Name, func(ctx context.Context) (err error) {
 		urgent, err = c.compareNode(ctx, &n, node, m.signedDesired(n.Report.Applied), w)

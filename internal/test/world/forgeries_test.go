@@ -67,7 +67,7 @@ func (x *names) setNames(address string, list []string) {
 	x.of[address] = list
 }
 
-// Addresses of the load balancers of the cluster, of a Linux node, and of nobody.
+// Addresses of the load balancers of the cluster, of a Linux node, and one that no host has.
 const (
 	addressOfAPI    = "10.0.0.2"
 	addressOfRoutes = "10.0.0.3"
@@ -128,8 +128,8 @@ func firstRequest(node string) *asked {
 // forms are the ways in which a request may differ from that of a kubelet, whoever it is for. None of them may be approved.
 func forms() map[string]func(*asked) {
 	return map[string]func(*asked){
-		"of nobody": func(a *asked) {
-			a.by = &user.DefaultInfo{Name: "somebody", Groups: []string{user.SystemPrivilegedGroup}}
+		"of an administrator": func(a *asked) {
+			a.by = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 		},
 		"of another node": func(a *asked) { a.by = asNode("another") },
 		"of a node without groups": func(a *asked) {
@@ -178,13 +178,13 @@ func (w *world) ask(a *asked) (string, error) {
 	return r.Name, err
 }
 
-// strangeNames are those that belong to another host, to the cluster, or to nobody. A trailing dot is as none to a resolver.
+// strangeNames are those of other hosts, of the cluster, and of no host. A trailing dot is as none to a resolver.
 func (w *world) strangeNames(of string) []string {
 	list := []string{
 		"localhost", "host.localhost", "kubernetes", "kubernetes.default", "openshift", "web.default.svc", "web.default.svc.cluster.local", "api.demo.example.com",
 		"api-int.demo.example.com", "console-openshift-console.apps.demo.example.com", "apps.demo.example.com", "*.example.com", linuxNode, of + ".",
 	}
-	nodes := w.observer.Snapshot() // a name is nobody's when its Node was removed
+	nodes := w.observer.Snapshot() // the name of a Node that was removed is free
 	for name := range w.owners() {
 		if _, is := nodes[name]; is && name != of && (w.machines[name] == nil || !w.machines[name].ends) && (w.hosts[name] == nil || w.hosts[name].listed) {
 			list = append(list, name)
@@ -228,7 +228,7 @@ func (w *world) owners() map[string]string {
 }
 
 // forgeRequests has an attacker who has everything of one host ask for certificates that this host must not get: its administrator's account, the identity
-// of its node, the token with which hosts join, its records in the DNS, and an answer to every address in its network. Afterwards it is a host as before.
+// of its node, the token with which hosts join, its records in the DNS, and an answer at the addresses of the cluster. Afterwards it is a host as before.
 func (w *world) forgeRequests(t testing.TB, h *host) {
 	t.Helper()
 	w.disturbHost(h)

@@ -127,7 +127,7 @@ func (w *world) listHost(t testing.TB, x *host, is bool) {
 	w.tell("(the entry of %s, listed: %t)", x.name, is)
 	w.writeEntries(t)
 	var n corev1.Node
-	if !is && w.Get(w.ctx, client.ObjectKey{Name: x.name}, &n) == nil { // an impostor is no Node
+	if !is && w.Get(w.ctx, client.ObjectKey{Name: x.name}, &n) == nil {
 		w.confirmLast(t, x.name)
 	}
 }

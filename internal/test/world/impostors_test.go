@@ -109,7 +109,7 @@ func (w *world) setSecond(address string) {
 }
 
 // moveEntry has the entry of a host become another of its addresses. It stays the node that it is, and gets nothing new, because its overlay network is at
-// the address before: that is said, and a person writes that one again.
+// the address before: the status says so, and an administrator restores the former entry.
 func (w *world) moveEntry(t testing.TB, h *host) {
 	t.Helper()
 	node := w.observer.Snapshot()[h.name]
@@ -229,7 +229,7 @@ func (w *world) sayOf(t testing.TB, name string, x lie) {
 	own, err := client.New(w.server.Config(asNode(name)), client.Options{Scheme: w.Scheme()})
 	must(t, err)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.try(t, "what a node says of itself", func() error {
+	w.try(t, "a node's change of its Node", func() error {
 		if x.status != "" {
 			return client.IgnoreNotFound(own.Status().Patch(w.ctx, n, mergePatch(x.status)))
 		}
