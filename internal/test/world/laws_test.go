@@ -322,7 +322,7 @@ func (w *world) hasForeign(l published.Layer) bool {
 // checkShown looks for secrets in what the operator writes for people.
 func (w *world) checkShown(t testing.TB) {
 	t.Helper()
-	text, err := json.Marshal(w.readStatus(t))
+	text, err := json.Marshal(w.readStatusObject(t).Object)
 	must(t, err)
 	w.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList
@@ -332,8 +332,8 @@ func (w *world) checkShown(t testing.TB) {
 	}
 }
 
-// readStatus reads what the operator has written last.
-func (w *world) readStatus(t testing.TB) (s status.Status) {
+// readStatusObject reads what the operator has written last; it is empty before.
+func (w *world) readStatusObject(t testing.TB) *unstructured.Unstructured {
 	t.Helper()
 	written := &unstructured.Unstructured{}
 	written.SetAPIVersion(status.Group + "/" + status.Version)
@@ -341,7 +341,13 @@ func (w *world) readStatus(t testing.TB) (s status.Status) {
 	w.try(t, "the status", func() error {
 		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, written))
 	})
-	fields, _, err := unstructured.NestedMap(written.Object, "status")
+	return written
+}
+
+// readStatus is the status of that.
+func (w *world) readStatus(t testing.TB) (s status.Status) {
+	t.Helper()
+	fields, _, err := unstructured.NestedMap(w.readStatusObject(t).Object, "status")
 	must(t, err)
 	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &s))
 	return s
