@@ -124,6 +124,22 @@ func TestConsumersHaveTheShippedRelease(t *testing.T) {
 	}
 }
 
+// TestModulesThatCompileKubernetesHaveOurVersions: what they share with this module is then compiled once. Those without a
+// version are replaced, go-winio is not compiled here, and the other two are as the kubelet needs them.
+func TestModulesThatCompileKubernetesHaveOurVersions(t *testing.T) {
+	o := testOptions(t)
+	other := []string{"github.com/Microsoft/go-winio", "github.com/containerd/containerd/api", "github.com/containerd/ttrpc"}
+	ours := readMod(t, o, filepath.Join(o.Root, "go.mod"))
+	for _, dir := range []string{"tools/kubernetes", "tools/kubectl", "internal/verify/consumers"} {
+		for _, r := range readMod(t, o, filepath.Join(o.Root, dir, "go.mod")).Require {
+			want := ours.version(r.Path)
+			if want != "" && r.Version != want && r.Version != "v0.0.0" && !slices.Contains(other, r.Path) {
+				t.Errorf("%s has %s %s, go.mod has %s", dir, r.Path, r.Version, want)
+			}
+		}
+	}
+}
+
 func TestGODEBUGThatMustBeRepeated(t *testing.T) {
 	type setting = struct{ Key, Value string }
 	for name, tt := range map[string]struct {
