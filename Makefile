@@ -70,7 +70,7 @@ TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 #	ci-full    also storms, long simulations, the race detector and the whole payload
 #
 # Packages that make test leaves out, and the tests of others that need another program.
-STORIES := ./internal/test/jointest ./internal/test/fleettest
+STORIES := ./internal/test/jointest
 WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
 LONG_TESTS := TestTheObserverFindsFaultsOfTheOperator
 OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
@@ -123,16 +123,16 @@ test-modules: setup $(TESTRUN) containerd-if-possible ## the goldens, by the pro
 TRACERS := TestMachinesAndInstancesBecomeNodes TestARemovedEntryLeavesNothing TestANewOperatorBringsItsExecutables \
 	TestTheKeyOfTheOperatorIsExchanged TestAHostWithAnExpiredCertificateJoinsAgain TestANodeIsAdoptedByAnAnnotation \
 	TestSilentHostsHoldUpNobody TestALeaderThatWasFrozenChangesNothing TestTheAPIServerRestartsWhileMachinesJoin TestImpostorsGetNoCertificate \
-	TestTheGuideOfYourOwnHostsIsFollowed TestFleet
+	TestTheGuideOfYourOwnHostsIsFollowed TestTheCommandsSeeWhatTheOperatorDoes
 .PHONY: test-tracers
 test-tracers: setup $(TESTRUN) testenv-if-possible kubectl-if-possible test-programs ## one story of each kind
-	@$(STEP) "testing with one story of each kind" hack/go-test tracers -- -p $(words $(STORIES)) -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(TRACERS))' $(STORIES)
+	@$(STEP) "testing with one story of each kind" hack/go-test tracers -- -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(TRACERS))' $(STORIES)
 
 # -count=1: a result from the cache keeps no audit log.
 .PHONY: test-stories
 test-stories: setup $(TESTRUN) testenv-if-possible kubectl-if-possible test-programs ## nodes join, change and leave in whole clusters, over SSH
 	@hack/space 4
-	@$(STEP) "testing whole clusters" hack/go-test stories -- -count=1 -p $(words $(STORIES)) -timeout=60m $(STORIES)
+	@$(STEP) "testing whole clusters" hack/go-test stories -- -count=1 -timeout=60m $(STORIES)
 	@[ ! -x $(word 1,$(KUBERNETES)) ] || $(MAKE) -s permissions
 
 .PHONY: permissions
@@ -280,10 +280,7 @@ ci-full: export WMCO_SCALE_NODES = 1000
 # Nodes that fetch the executables of a new operator, 123 MB each, and hosts that get them in both ways.
 ci-full: export WMCO_SCALE_FETCH = 200
 ci-full: export WMCO_SCALE_COPY = 4
-# Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
-ci-full: export WMCO_FLEET = 30
-ci-full: export WMCO_ROLLOUT_KILLS = 0
-# Every bad day of an API server, during joins, removals and rollouts.
+# Every bad day of an API server, during joins and removals.
 ci-full: export WMCO_FAULTS = all
 # Control planes of all old minor versions, and API servers that are exchanged under twenty nodes, from three minor versions ago.
 ci-full: OLD_KUBERNETES = $(ALL_OLD_KUBERNETES)

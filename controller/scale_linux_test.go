@@ -34,7 +34,7 @@ import (
 
 // What a change of a mirror set may cost at most.
 const (
-	// writesPerNode are the operator's that concern one node: a canary is also confirmed. Its reports are two more (TestFleet counts those of node agents).
+	// writesPerNode are the operator's that concern one node: a canary is also confirmed. Its reports are two more (TestWhatChangesCost counts those of node agents).
 	writesPerNode = 2
 	// writesBesides are the operator's writes that concern no node: the layer, the access to it, the same of the layer before, events
 	// and the status, whose counts are written once in a statusPause besides.

@@ -9,8 +9,8 @@
 // What no network can do, and what has always held:
 //
 //	a leader is frozen                          TestALeaderThatWasFrozenChangesNothing: a join, a removal and a rollout wait for it
-//	two operators lead                          TestStorm (two operators believe that they lead)
-//	etcd is restored                            TestJoinsAndRemovalsWhenEtcdIsRestored, TestRolloutsWhenEtcdIsRestored
+//	two operators lead                          TestWorld (two operators lead)
+//	etcd is restored                            TestJoinsAndRemovalsWhenEtcdIsRestored, TestWorld (etcd restored)
 //	addresses are used again                    TestMachinesGetTheAddressesOfThoseThatGo
 //	clocks of nodes are wrong                   TestSilenceIsWhatThisProcessHasSeen, TestRandomFleets
 //	rights are taken away and given back        TestARightToWriteThatIsTakenAway, TestMachinesThatAreRefusedWhileTheOperatorWorks
@@ -77,20 +77,12 @@ func All() []Fault {
 // Whole reports whether the tests go through everything, however long it takes.
 func Whole() bool { return os.Getenv("WMCO_FAULTS") == "all" }
 
-// OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts;
-// every one with WMCO_FAULTS=all. Together they are all.
+// OfJoins returns those that each run of the tests lets joins and removals go through; every one with WMCO_FAULTS=all.
 func OfJoins() []Fault {
-	return orAll(ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock)
-}
-
-// OfRollouts is OfJoins for rollouts.
-func OfRollouts() []Fault { return orAll(LostAnswers, CutWatches, Gone, TooManyRequests, SlowWrites) }
-
-func orAll(always ...Fault) []Fault {
 	if Whole() {
 		return All()
 	}
-	return always
+	return []Fault{ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock}
 }
 
 const (

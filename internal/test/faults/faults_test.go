@@ -149,17 +149,3 @@ func TestClientsUnderstandTheAnswers(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// TestEachRunGoesThroughAllFaults of joins or of rollouts.
-func TestEachRunGoesThroughAllFaults(t *testing.T) {
-	t.Setenv("WMCO_FAULTS", "")
-	for _, f := range All() {
-		if !slices.Contains(slices.Concat(OfJoins(), OfRollouts()), f) {
-			t.Errorf("%q is chosen neither for joins nor for rollouts", f)
-		}
-	}
-	t.Setenv("WMCO_FAULTS", "all")
-	if !slices.Equal(OfJoins(), All()) || !slices.Equal(OfRollouts(), All()) {
-		t.Error("not all are chosen")
-	}
-}

@@ -58,6 +58,7 @@ var onlyReal = map[string]string{
 	"TestTakeover":                                             "the requests of the audit log",
 	"TestTheAPIServerIsExchangedForNewerMinorVersions":         "API servers of several minor versions",
 	"TestTheAPIServerRestartsWhileMachinesJoin":                "the process of an API server ends",
+	"TestTheCommandsSeeWhatTheOperatorDoes":                    "a client of the URL of the API server",
 	"TestTheGuideOfVSphereIsFollowed":                          "kubectl",
 	"TestTheGuideOfYourOwnHostsIsFollowed":                     "kubectl",
 	"TestThePageOfKeysIsFollowed":                              "kubectl",

@@ -5,5 +5,5 @@
 //	pods   --watch--> evicted only while their node is held
 //	both, and Events --> secrets that are shown
 //
-// The storms of fleettest (whole machines) and the world (light nodes, for days) have it.
+// The storms of the world have it.
 package observer

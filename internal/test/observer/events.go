@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
 )
@@ -67,13 +66,7 @@ func (o *Observer) enterNode(before seen, n corev1.Node) {
 		}
 	}
 	o.nodes[n.Name] = is
-	o.noteHeld(n.Name, Revision(n.ResourceVersion), IsHeld(n) || windowsnode.HasTaint(&n, windowsnode.RemovingTaint))
-	if d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation]); err == nil {
-		if o.told[n.Name] == nil {
-			o.told[n.Name] = map[bundle.Digest]bool{}
-		}
-		o.told[n.Name][d.Bundle] = true
-	}
+	o.noteHeld(n.Name, Revision(n.ResourceVersion), isHeld(n) || windowsnode.HasTaint(&n, windowsnode.RemovingTaint))
 	for key, value := range n.Annotations {
 		o.searchSecrets("annotation "+key+" of a Node", value)
 	}
@@ -96,7 +89,6 @@ func (o *Observer) judgeRules(began bool) {
 		held += oneIf(x.held)
 		ours += oneIf(x.cordoned || x.held)
 	}
-	o.restarting, o.away = max(o.restarting, restarting), max(o.away, cordoned)
 	if o.rules == nil {
 		return
 	}

@@ -32,8 +32,8 @@ func IsCurrent(n corev1.Node) bool {
 	return err == nil && IsReady(n) && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle
 }
 
-// IsHeld reports whether it is the turn of a node.
-func IsHeld(n corev1.Node) bool {
+// isHeld reports whether it is the turn of a node.
+func isHeld(n corev1.Node) bool {
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	return err == nil && state.Slot.Held
 }
@@ -91,7 +91,7 @@ func standingOf(n corev1.Node, excused, foreign bool) standing {
 	open := known && !foreign && !joins && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
 	s := standing{
 		cordoned:   IsCordonedByUs(n),
-		held:       IsHeld(n) || open && isDrastic(d),
+		held:       isHeld(n) || open && isDrastic(d),
 		restarting: open && d.MaxImpact == bundle.ImpactRestart && !excused && !asked,
 	}
 	// A node that restarts services may be without a kubelet for a moment: that is counted apart. A new one was never

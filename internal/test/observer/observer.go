@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
 )
@@ -73,10 +72,6 @@ type Observer struct {
 	found     []Violation
 	// events is how many changes of Nodes were seen, moves how many of them changed more than signs of life.
 	events, moves int
-	// restarting is how many nodes restarted services at once, away how many a rollout had cordoned, at most since
-	// BeginCounts; told are the bundles of each node.
-	restarting, away int
-	told             map[string]map[bundle.Digest]bool
 }
 
 // seen is a Node as the observer needs it.
@@ -99,13 +94,12 @@ type eviction struct {
 func New(now func() time.Time, noticed time.Duration) *Observer {
 	return &Observer{
 		now: now, noticed: noticed, nodes: map[string]seen{}, excused: map[string]bool{}, protected: map[string]func(corev1.Node) string{},
-		foreign: map[string]bool{}, held: map[string][]span{}, evictions: map[string]eviction{}, evicted: map[string]bool{}, told: map[string]map[bundle.Digest]bool{},
+		foreign: map[string]bool{}, held: map[string][]span{}, evictions: map[string]eviction{}, evicted: map[string]bool{},
 	}
 }
 
 // KeepRules has rules checked from now on, when all nodes are at rest.
 func (o *Observer) KeepRules(r Rules) {
-	o.BeginCounts()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rules, o.limit, o.parallel = &r, 0, 0
@@ -130,27 +124,6 @@ func (o *Observer) widenLimit() {
 		o.noteViolation(RuleAway, "%v", err)
 	}
 	o.limit, o.parallel = max(o.limit, n, 1), max(o.parallel, o.rules.Parallel)
-}
-
-// BeginCounts forgets what was the most, and who was told of what.
-func (o *Observer) BeginCounts() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.restarting, o.away, o.told = 0, 0, map[string]map[bundle.Digest]bool{}
-}
-
-// MostSinceBegin returns what was the most since BeginCounts, and who was told of another bundle than before.
-func (o *Observer) MostSinceBegin(before map[string]bundle.Digest) (restarting, away int, told []string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for name, bundles := range o.told {
-		for b := range bundles {
-			if b != before[name] && !slices.Contains(told, name) {
-				told = append(told, name)
-			}
-		}
-	}
-	return o.restarting, o.away, told
 }
 
 // Excuse notes that the test itself keeps a node from being Ready, or does so no longer.
@@ -232,13 +205,6 @@ func (o *Observer) Violations() []Violation {
 	return slices.Clone(o.found)
 }
 
-// ForgetViolations forgets the violations.
-func (o *Observer) ForgetViolations() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.found = nil
-}
-
 // Snapshot returns the Nodes as they were seen last.
 func (o *Observer) Snapshot() map[string]corev1.Node {
 	o.mu.Lock()
@@ -257,11 +223,6 @@ func (o *Observer) Count() int { return len(o.Snapshot()) }
 func (o *Observer) NodesThat(are func(corev1.Node) bool) []string {
 	nodes := o.Snapshot()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(nodes)), func(name string) bool { return !are(nodes[name]) })
-}
-
-// AllNodesAre reports whether all nodes are as they should be.
-func (o *Observer) AllNodesAre(is func(corev1.Node) bool) bool {
-	return len(o.NodesThat(func(n corev1.Node) bool { return !is(n) })) == 0
 }
 
 // Progress returns the number of events, and of those that changed more than signs of life.

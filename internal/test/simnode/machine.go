@@ -105,8 +105,6 @@ type Machine struct {
 	// mu guards what follows.
 	mu sync.Mutex
 	on bool
-	// stuck machines do not come back from a boot.
-	stuck bool
 	// boot is the number of the boot in which the programs run.
 	boot     int
 	running  map[string]*process

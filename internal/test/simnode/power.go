@@ -75,26 +75,9 @@ func (m *Machine) bootIfAsked() {
 		return
 	}
 	m.log.Info("booting", "reason", asked)
-	if m.isStuck() {
-		m.PowerOff()
-		return
-	}
 	if err := m.Reboot(); err != nil && m.ctx.Err() == nil {
 		m.log.Error("booting", "error", err)
 	}
-}
-
-// StickOff has the machine not come back from the next boots that it asks for itself: it stays off until PowerOn.
-func (m *Machine) StickOff(stuck bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stuck = stuck
-}
-
-func (m *Machine) isStuck() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.stuck
 }
 
 // IsOn reports whether the machine is powered on.

@@ -21,7 +21,7 @@
 // The operator reaches no light node over SSH, and one that was removed stays away. Whole hosts have what light nodes lack
 // (package light): SSH, a kubelet whose certificates expire, and hybrid-overlay-node (package simnode). Packages manager and
 // cluster have what is around them. Both releases of the operator are the program of this module, with other executables.
-// Real SSH and a real API server are in fleettest and jointest, and joins, removals and adoptions in any order in the life
+// Real SSH and a real API server are in jointest, and joins, removals and adoptions in any order in the life
 // of nodes (controller/rollout).
 //
 // It has nothing but tests.

@@ -82,7 +82,7 @@ func (w *world) addNode(t testing.TB) {
 		Facts: facts, Server: own, Boot: func(ctx context.Context) error { return w.boot(ctx, name) }, Registries: &w.registries,
 		Agent: seldom(),
 		Wrap: func(c *rest.Config) {
-			c.Host, c.TLSClientConfig, c.Proxy, c.Transport = "http://world", rest.TLSClientConfig{}, nil, kubelet
+			c.Host, c.TLSClientConfig, c.Proxy, c.Transport = "http://world", rest.TLSClientConfig{}, nil, w.counted(name)(kubelet)
 		},
 	})
 	must(t, err)
@@ -285,11 +285,14 @@ func (w *world) loseFeature(t testing.TB, m *machine) {
 	w.start(t, m)
 }
 
+// drifting is a file that somebody changes by hand.
+const drifting = `C:\k\kube-proxy.conf`
+
 // drift changes a file by hand. The agent looks at once.
 func (w *world) drift(t testing.TB, m *machine) {
 	t.Helper()
 	w.stopAgent(m)
-	must(t, m.Host.WriteFile(w.ctx, `C:\k\kube-proxy.conf`, bundle.AccessAdmins, []byte("something else")))
+	must(t, m.Host.WriteFile(w.ctx, drifting, bundle.AccessAdmins, []byte("something else")))
 	w.start(t, m)
 }
 

@@ -131,6 +131,7 @@ func (w *world) dial(ctx context.Context, network, address string) (net.Conn, er
 		if h.address != name && !slices.Contains(h.had, name) {
 			continue
 		}
+		h.dials.Add(1)
 		var n corev1.Node
 		w.mu.Lock()
 		calm := h.listed && isUndisturbed(h)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,8 @@ type host struct {
 	// rested reports whether it is at rest, and logins how many logins there were when it came to rest.
 	rested bool
 	logins int
+	// dials is how often operators have tried to reach it.
+	dials atomic.Int64
 }
 
 // beginHosts has a world in which hosts join: with a key to log in with, and what a cluster has around kubelets.

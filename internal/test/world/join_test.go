@@ -3,16 +3,22 @@ package world
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/node"
+	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
@@ -147,6 +153,60 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s: %s", v.Rule, v.Text)
 		}
 	})
+}
+
+// TestASilentNodeAgentIsRepaired: a person has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH. A
+// host that cannot be reached is tried every ten minutes, and no more often because its kubelet lives.
+func TestASilentNodeAgentIsRepaired(t *testing.T) {
+	o := options{nodes: 2, hosts: 1, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	inWorld(t, o, func(t *testing.T, w *world) {
+		h := w.addHost(t)
+		w.listHost(t, h, true)
+		w.rest(t)
+		pause(w.ctx, time.Hour)
+		w.disturbHost(h)
+		must(t, h.StopService(w.ctx, bundle.AgentService))
+		must(t, h.Edit(w.ctx, func(s *simulation.State) {
+			service := s.Services[simulation.Key(bundle.AgentService)]
+			service.Start = plan.StartDisabled
+			s.Services[simulation.Key(bundle.AgentService)] = service
+		}))
+		h.ssh.Stop()
+		h.dials.Store(0)
+		pause(w.ctx, published.SilentAfter-time.Minute)
+		if n := h.dials.Load(); n != 0 {
+			t.Errorf("%d attempts to reach it before its agent is silent", n)
+		}
+		w.disturbHost(h)
+		pause(w.ctx, 41*time.Minute)
+		if n, notes := h.dials.Load(), w.notes(t, node.EventAgentSilent, h.name); n < 4 || n > 5 || len(notes) == 0 {
+			t.Errorf("%d attempts to reach it in forty minutes, the events are %q", n, notes)
+		}
+		must(t, h.ssh.Restart())
+		w.disturbHost(h)
+		pause(w.ctx, 11*time.Minute)
+		notes := w.notes(t, node.EventAgentRepaired, h.name)
+		if h.Status(bundle.AgentService) != plan.ServiceRunning || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "1 service started") }) {
+			t.Errorf("the agent is %s, the events are %q", h.Status(bundle.AgentService), notes)
+		}
+		w.rest(t)
+		for _, v := range w.observer.Violations() {
+			t.Errorf("%s: %s", v.Rule, v.Text)
+		}
+	})
+}
+
+// notes are the texts of the Events of a reason about a Node.
+func (w *world) notes(t testing.TB, reason, node string) (texts []string) {
+	t.Helper()
+	var list eventsv1.EventList
+	must(t, w.List(w.ctx, &list))
+	for _, e := range list.Items {
+		if e.Reason == reason && e.Regarding.Name == node {
+			texts = append(texts, e.Note)
+		}
+	}
+	return texts
 }
 
 // TestTheLawsOfHosts: a login that is not needed, and a certificate for the key of another one, break them.

@@ -32,7 +32,6 @@ import (
 
 // The rules of the world, beside those of its observer.
 const (
-	ruleKept    = observer.RuleProtected
 	ruleRest    = "nodes do not come to rest"
 	ruleRender  = "a node has something else than what is rendered"
 	ruleSecrets = "Secrets of layers are left"
@@ -353,12 +352,8 @@ func (w *world) readStatus(t testing.TB) (s status.Status) {
 	return s
 }
 
-// checkKept checks that what an administrator did is there.
+// checkKept checks that no confirmation of a person is left.
 func (w *world) checkKept() {
-	n, ok := w.observer.Snapshot()[w.cordoned]
-	if w.cordoned != "" && ok && (!n.Spec.Unschedulable || observer.IsCordonedByUs(n)) {
-		w.observer.Violate(ruleKept, "the cordon of %s", w.cordoned)
-	}
 	for _, n := range w.observer.Snapshot() {
 		if n.Annotations[published.ConfirmAnnotation] != "" {
 			w.observer.Violate(ruleDeleted, "%s keeps the confirmation of a deletion that is over", n.Name)

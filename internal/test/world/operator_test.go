@@ -20,6 +20,7 @@ import (
 	"wmco/controller/base/leader"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
+	"wmco/controller/olm"
 	"wmco/internal/test/faults"
 )
 
@@ -97,6 +98,7 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 	o.see = func(line string) { w.observer.SearchText("the log of the operator", line) }
 	account := serviceaccount.UserInfo(gather.OperatorNamespace, operatorAccount, "")
 	config := w.server.Config(account)
+	config.Wrap(w.counted(""))
 	config.Wrap(w.judged(o))
 	config.Wrap(o.network.Wrap)
 	config.Wrap(w.options.sabotages.wrap)
@@ -105,7 +107,7 @@ func (w *world) startOperator(elected bool, late time.Duration) *operator {
 	go func() {
 		defer close(o.ended)
 		o.err = controller.Run(ctx, controller.Options{
-			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod}, Hosts: w.reachHosts(is),
+			Config: config, Version: is.version, Payload: is.set, Environment: map[string]string{"POD_NAME": is.pod, olm.ConditionVariable: conditionName}, Hosts: w.reachHosts(is),
 			Resolver: w.names, HealthAddress: "0", MetricsAddress: "0",
 			Clock: faults.BubbleClock{}, Now: o.network.Now, SkipNameValidation: true, LeaderElection: elected, Lease: lease, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
 		})

@@ -136,6 +136,7 @@ func (w *world) watchHost(m *machine, pace time.Duration) {
 		return nil
 	}
 	m.Host.Faults.After = func(o simulation.Operation) error {
+		w.tally.operated(m.name, o)
 		if o.Verb != simulation.VerbStart {
 			return nil
 		}

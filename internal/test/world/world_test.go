@@ -16,6 +16,7 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -52,6 +53,8 @@ type options struct {
 	// boundsUsage reports whether memory and goroutines at rest have limits.
 	boundsUsage bool
 	sabotages   sabotages
+	// counts reports whether there is a tally.
+	counts bool
 	// steps are what happens; nil is what the seed says.
 	steps []step
 }
@@ -69,6 +72,7 @@ type world struct {
 	// admin is the configuration of an administrator's client.
 	admin    *rest.Config
 	observer *observer.Observer
+	tally    *tally
 	random   *rand.Rand
 	example  cluster.Example
 
@@ -134,7 +138,7 @@ func newWorld(t testing.TB, o options) *world {
 	t.Helper()
 	definitions, err := manifests.Read(filepath.Join(root, "deploy", "crd"))
 	must(t, err)
-	kinds, err := api.WithDefinition(api.Kinds(), definitions[0].Unstructured)
+	kinds, err := api.WithDefinition(append(api.Kinds(), operatorCondition()), definitions[0].Unstructured)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	server, err := api.New(ctx, kinds)
@@ -145,11 +149,15 @@ func newWorld(t testing.TB, o options) *world {
 	admin := server.Config(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
 	c, err := client.New(admin, client.Options{Scheme: scheme})
 	must(t, err)
-	return &world{
+	w := &world{
 		Client: c, options: o, ctx: ctx, cancel: cancel, server: server, admin: admin, random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
 		observer: observer.New(time.Now, noticed), machines: map[string]*machine{}, hosts: map[string]*host{}, changes: map[string]int{}, faults: map[string]int{}, begun: time.Now(), names: knownNames(), foreign: map[types.UID]bool{},
 		trail: trail{nodes: map[types.UID]*told{}, proved: map[bundle.Digest]map[string]bool{}, unwanted: map[string]time.Time{}},
 	}
+	if o.counts {
+		w.tally = newTally()
+	}
+	return w
 }
 
 // begin makes the cluster and its nodes, and returns when all of them are at rest.
@@ -157,6 +165,7 @@ func (w *world) begin(t testing.TB) {
 	t.Helper()
 	w.load(t, "golden/clusters/common", "golden/clusters/none/infrastructure.yaml", "golden/clusters/none/controllerconfig.yaml",
 		"golden/clusters/none/machineconfigs.yaml", "deploy/rbac", "deploy/admission")
+	w.installOLM(t)
 	w.beginHosts(t)
 	w.addLinux(t)
 	var err error
@@ -244,6 +253,9 @@ func (w *world) run(t *testing.T) {
 	w.cordoned = w.choose(1, isOn)[0].name
 	w.edit(t, w.cordoned, `{"spec":{"unschedulable":true}}`)
 	w.rest(t)
+	w.observer.Protect(w.cordoned, func(n corev1.Node) string {
+		return map[bool]string{true: "the administrator's cordon is gone"}[!n.Spec.Unschedulable || observer.IsCordonedByUs(n)]
+	})
 	for _, s := range w.options.steps {
 		if t.Failed() || len(w.observer.Violations()) > 0 {
 			return
