@@ -68,6 +68,8 @@ type Item struct {
 // Furnishing is what one generation leaves.
 type Furnishing struct {
 	Generation
+	// Back reports whether what this operator has left stays: the existing one knows nothing of that.
+	Back bool
 	// Files are on the host, Absent are files of other generations, which are not.
 	Files, Absent []Item
 	// Services have other commands than those of this operator. NODE_NAME, NODE_SUBNET and ENDPOINT_IP in them are

@@ -3,15 +3,12 @@ package jointest_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
@@ -19,9 +16,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/existing"
-	"wmco/internal/test/simnode/overlay"
 )
 
 // existingNode is a host that the existing operator has joined.
@@ -42,6 +37,7 @@ func (n existingNode) furnishing(t testing.TB) existing.Furnishing {
 	t.Helper()
 	f, err := existing.ReadGeneration(cmp.Or(n.generation, newestExisting))
 	must(t, err)
+	f.Back = n.back
 	return f
 }
 
@@ -58,11 +54,14 @@ func (w *world) becomeExisting(nodes ...existingNode) {
 	for _, n := range nodes {
 		m := w.machines[n.name]
 		m.existing = n.furnishing(w.t)
-		must(w.t, m.StopService(w.t.Context(), bundle.AgentService))
-		w.furnishFiles(m, n)
-		w.furnishServices(n.name, m)
-		must(w.t, m.StartService(w.t.Context(), bundle.AgentService))
-		w.annotateExisting(n)
+		node := w.node(n.name)
+		must(w.t, m.existing.Furnish(w.t.Context(), m.Machine, node))
+		if n.drained {
+			must(w.t, m.WriteFile(w.t.Context(), older, bundle.AccessUsers, []byte("containerd 1.7")))
+		}
+		patch, err := m.existing.Annotate(node)
+		must(w.t, err)
+		must(w.t, w.Patch(w.t.Context(), node, patch))
 		if n.spoil != nil {
 			n.spoil(m)
 		}
@@ -72,65 +71,6 @@ func (w *world) becomeExisting(nodes ...existingNode) {
 	}
 	must(w.t, w.DeleteAllOf(w.t.Context(), &corev1.ConfigMap{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{hosts.RecordsLabel}))
 	must(w.t, w.DeleteAllOf(w.t.Context(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel}))
-}
-
-// furnishFiles leaves the files of the existing operator, and none of this one's own, but where they are left.
-func (w *world) furnishFiles(m *joinedMachine, n existingNode) {
-	w.t.Helper()
-	all, err := m.Snapshot(w.t.Context())
-	must(w.t, err)
-	absent := map[string]bool{}
-	for _, f := range m.existing.Absent {
-		absent[strings.ToLower(f.Name)] = true
-	}
-	for path := range all.Files {
-		p := strings.ToLower(path)
-		own := strings.HasPrefix(p, strings.ToLower(plan.StateFolder)+`\`) || strings.HasPrefix(p, `c:\windows\wmco\`) || strings.HasPrefix(p, `c:\k\agent\`) || strings.HasSuffix(p, bundle.LedgerCopy)
-		if (own && !n.back || absent[p]) && all.Files[path].Kind == plan.FileRegular {
-			must(w.t, m.RemoveFile(path))
-		}
-	}
-	for _, f := range m.existing.Files {
-		must(w.t, m.WriteFile(w.t.Context(), f.Name, bundle.AccessUsers, []byte(f.Text)))
-	}
-	if n.drained {
-		must(w.t, m.WriteFile(w.t.Context(), older, bundle.AccessUsers, []byte("containerd 1.7")))
-	}
-}
-
-// furnishServices leaves the services of the existing operator, and its variables.
-func (w *world) furnishServices(name string, m *joinedMachine) {
-	w.t.Helper()
-	values := strings.NewReplacer("NODE_NAME", name, "NODE_SUBNET", w.node(name).Annotations[overlay.SubnetAnnotation], "ENDPOINT_IP", "10.132.0.3")
-	must(w.t, m.Edit(w.t.Context(), func(s *simulation.State) {
-		for key, svc := range s.Services {
-			if command := m.existing.Command(svc.Name); command != "" {
-				svc.CommandLine = values.Replace(command)
-			}
-			svc.Environment = nil // pkg/daemon/envvar/envvar.go:32: it sets the variables of the machine
-			s.Services[key] = svc
-		}
-		s.Put(plan.Setting{Kind: bundle.KindVariable, Name: "NO_PROXY", Value: ".existing.example.com", Present: true})
-	}))
-}
-
-// annotateExisting leaves the annotations of the existing operator on a Node, with the values that it would write.
-func (w *world) annotateExisting(n existingNode) {
-	w.t.Helper()
-	kept, version := map[string]bool{}, w.machines[n.name].existing.Version
-	for _, a := range w.machines[n.name].existing.Annotations {
-		kept[a.Name] = true
-	}
-	values := map[string]any{}
-	for key := range w.node(n.name).Annotations {
-		if !n.back && strings.HasPrefix(key, published.Domain) && !kept[key] {
-			values[key] = nil
-		}
-	}
-	values[published.VersionAnnotation], values[published.DesiredVersionAnnotation] = version, version
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
-	must(w.t, err)
-	must(w.t, w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // existingNodes are hosts of Machines and instances, by their names, that the newest generation of the existing operator has joined. Those whose

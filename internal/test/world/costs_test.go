@@ -43,7 +43,6 @@ func newTally() *tally {
 	}
 }
 
-//nolint:gochecknoglobals // it has no state
 var resolver = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // counted is for rest.Config.Wrap, of an operator or of the agent of a node.

@@ -2,7 +2,7 @@
 //
 //	seed --> steps, each an act: changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days, hosts that
 //	         do not work, annotations that are restored or forged, operators that are killed, replaced or two, or of
-//	         another release, registries that fail, entries of windows-instances that are removed, bad days of the API server, etcd that is
+//	         another release, registries that fail, entries of windows-instances that are removed, hosts that the existing operator takes back, bad days of the API server, etcd that is
 //	         restored, clocks that are set
 //	                |
 //	         operator (controller.Run) --each write is judged (writes_test.go)--> package api, an API server in memory <--> node agents (light nodes)

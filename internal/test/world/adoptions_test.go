@@ -1,0 +1,111 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/internal/test/existing"
+)
+
+const ruleAdoption = "a host of the existing operator is changed that nobody has had adopted"
+
+// returnHost has the existing operator take a host back, with what one of its generations leaves, and a person remove what this
+// operator has left in the cluster (docs/takeover.md); on the host it may stay. This operator comes again, and the node waits
+// until a person has it adopted. That may be taken back, and something may happen in the middle of it.
+func (w *world) returnHost(t testing.TB, h *host) {
+	t.Helper()
+	var n corev1.Node
+	if w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n) != nil || !w.worksAlone(n) {
+		return
+	}
+	w.disturbHost(h)
+	w.operator.stop()
+	generations := existing.Generations()
+	f, err := existing.ReadGeneration(generations[w.random.IntN(len(generations))].Name)
+	must(t, err)
+	w.tell("(%s is one of %s)", h.name, f.Version)
+	f.Back = w.random.IntN(2) == 0
+	must(t, f.Furnish(w.ctx, h.Machine, &n))
+	f.Back = false
+	patch, err := f.Annotate(&n)
+	must(t, err)
+	w.try(t, "the annotations of the existing operator", func() error { return w.Patch(w.ctx, &n, patch) })
+	w.forgetHost(t, n)
+	w.live()
+	starts := h.Starts()
+	pause(w.ctx, time.Duration(w.random.Int64N(int64(2*time.Hour))))
+	if w.random.IntN(2) == 0 { // one that is paused is looked at, and not changed
+		w.edit(t, h.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`)
+		defer w.edit(t, h.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":null}}}`)
+		w.askAdoption(t, h, published.AdoptTrue)
+		pause(w.ctx, time.Hour)
+	}
+	if !maps.Equal(starts, h.Starts()) || !w.hasAgentOf(t, h, f) {
+		w.observer.Violate(ruleAdoption, "%s: %v, before %v", h.name, h.Starts(), starts)
+	}
+	w.askAdoption(t, h, published.AdoptTrue)
+	w.interrupt(t, h)
+	if w.random.IntN(3) == 0 {
+		w.askAdoption(t, h, "false")
+		w.interrupt(t, h)
+		w.askAdoption(t, h, published.AdoptTrue)
+	}
+}
+
+// forgetHost removes the record of a host.
+func (w *world) forgetHost(t testing.TB, n corev1.Node) {
+	t.Helper()
+	records := &hosts.Records{Live: w, Client: w, Namespace: gather.OperatorNamespace}
+	w.try(t, "the record of a host", func() error {
+		all, err := records.LiveRecords(w.ctx)
+		if r, ok := all.OfNode(n.Name, n.UID); ok && err == nil {
+			err = records.ForgetRecord(w.ctx, r.ID())
+		}
+		return err
+	})
+}
+
+func (w *world) hasAgentOf(t testing.TB, h *host, f existing.Furnishing) bool {
+	t.Helper()
+	all, err := h.Services(w.ctx, []string{bundle.AgentService})
+	must(t, err)
+	return all[0].CommandLine == f.Command(bundle.AgentService) && all[0].Status == plan.ServiceRunning
+}
+
+// askAdoption is what `wmco adopt` writes, or what takes it back. A Node that is adopted meanwhile has no such annotation.
+func (w *world) askAdoption(t testing.TB, h *host, value string) {
+	t.Helper()
+	w.disturbHost(h)
+	w.edit(t, h.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, published.AdoptAnnotation, value))
+}
+
+// TestAHostIsAdopted has a host become a node of the existing operator, and adopts it, three times.
+func TestAHostIsAdopted(t *testing.T) {
+	inWorld(t, options{nodes: 2, hosts: 1, seed: 1, patience: 3 * time.Hour, collection: time.Hour}, func(t *testing.T, w *world) {
+		h := w.addHost(t)
+		w.listHost(t, h, true)
+		for range 3 {
+			w.rest(t)
+			pause(w.ctx, time.Hour)
+			starts := h.Starts()[bundle.AgentService]
+			w.returnHost(t, h)
+			w.rest(t)
+			if h.Starts()[bundle.AgentService] < starts+2 {
+				t.Errorf("its agent was started %d times, and %d times before", h.Starts()[bundle.AgentService], starts)
+			}
+		}
+		for _, v := range w.observer.Violations() {
+			t.Errorf("%s: %s", v.Rule, v.Text)
+		}
+	})
+}
