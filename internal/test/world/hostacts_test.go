@@ -132,6 +132,20 @@ func (w *world) expireCertificate(t testing.TB, h *host) {
 	w.powerOnHost(t, h)
 }
 
+// setClock has the clock of a host be wrong for hours, by more than an agent may be silent. Its certificates do not expire by that.
+func (w *world) setClock(t testing.TB, h *host) {
+	t.Helper()
+	before := h.dials.Load()
+	const wrong = published.SilentAfter + 15*time.Minute
+	h.SetClock([]time.Duration{-wrong, wrong}[w.random.IntN(2)])
+	pause(w.ctx, 2*time.Hour)
+	h.SetClock(0)
+	if n := h.dials.Load() - before; n > 0 {
+		w.observer.Violate(ruleLogin, "%s: %d attempts while its clock is wrong", h.name, n)
+	}
+	w.disturbHost(h)
+}
+
 func (w *world) powerOffHost(h *host) {
 	w.observer.Excuse(h.name, true)
 	w.disturbHost(h)

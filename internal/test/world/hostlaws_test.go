@@ -136,7 +136,7 @@ func (w *world) dial(ctx context.Context, network, address string) (net.Conn, er
 		w.mu.Lock()
 		calm := h.listed && isUndisturbed(h)
 		w.mu.Unlock()
-		if err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n); err == nil && calm && w.worksAlone(n) {
+		if err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n); err == nil && calm && (w.worksAlone(n) || w.fetchesAlone(n)) {
 			w.observer.Violate(ruleLogin, "%s: %s", h.name, observer.DescribeNode(n))
 		}
 	}
@@ -149,16 +149,25 @@ func (w *world) copyHosts() []*host {
 	return w.allHosts()
 }
 
-// worksAlone reports whether a node is one that has joined long ago, whose agent and kubelet report.
+// worksAlone reports whether a node is one that has joined long ago, whose agent and kubelet report, with what the operator has.
 func (w *world) worksAlone(n corev1.Node) bool {
+	return observer.IsCurrent(n) && n.Annotations[published.VersionAnnotation] == w.present().version && reportsLong(n)
+}
+
+// fetchesAlone is for a node that has joined long ago and lacks executables, which only registries may give it.
+func (w *world) fetchesAlone(n corev1.Node) bool {
+	isOther := func(s settings) bool { return s.from != "Registry" }
+	return n.Annotations[published.VersionAnnotation] != "" && reportsLong(n) && !slices.ContainsFunc(w.recentSettings(), isOther)
+}
+
+func reportsLong(n corev1.Node) bool {
 	beat := time.Time{}
 	for _, c := range n.Status.Conditions {
 		if c.Type == published.Condition {
 			beat = c.LastHeartbeatTime.Time
 		}
 	}
-	return observer.IsReady(n) && observer.IsCurrent(n) && n.Annotations[published.VersionAnnotation] == w.present().version && time.Since(n.CreationTimestamp.Time) > calmFor &&
-		time.Since(beat) < published.SilentAfter && n.DeletionTimestamp == nil
+	return observer.IsReady(n) && time.Since(n.CreationTimestamp.Time) > calmFor && time.Since(beat) < published.SilentAfter && n.DeletionTimestamp == nil
 }
 
 // mayDeleteHost reports whether an operator may delete the Node of a host: its entry was removed, it joins again because its certificate has expired, or it

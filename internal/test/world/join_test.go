@@ -156,7 +156,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestASilentNodeAgentIsRepaired: a person has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH. A
-// host that cannot be reached is tried every ten minutes, and no more often because its kubelet lives.
+// host that cannot be reached is tried every ten minutes, and no more often because its kubelet lives. One whose clock is wrong is not silent.
 func TestASilentNodeAgentIsRepaired(t *testing.T) {
 	o := options{nodes: 2, hosts: 1, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
 	inWorld(t, o, func(t *testing.T, w *world) {
@@ -164,7 +164,7 @@ func TestASilentNodeAgentIsRepaired(t *testing.T) {
 		w.listHost(t, h, true)
 		w.rest(t)
 		pause(w.ctx, time.Hour)
-		w.disturbHost(h)
+		w.setClock(t, h)
 		must(t, h.StopService(w.ctx, bundle.AgentService))
 		must(t, h.Edit(w.ctx, func(s *simulation.State) {
 			service := s.Services[simulation.Key(bundle.AgentService)]
