@@ -18,9 +18,9 @@ import (
 	"wmco/internal/test/simnode/overlay"
 )
 
-// Furnish leaves on the host of a joined node, whose operator has ended, what the generation leaves: its files, services and
+// FurnishHost leaves on the host of a joined node, whose operator has ended, what the generation leaves: its files, services and
 // variables.
-func (f Furnishing) Furnish(ctx context.Context, m *simnode.Machine, node *corev1.Node) error {
+func (f Furnishing) FurnishHost(ctx context.Context, m *simnode.Machine, node *corev1.Node) error {
 	if err := m.StopService(ctx, bundle.AgentService); err != nil {
 		return err
 	}
@@ -60,14 +60,20 @@ func (f Furnishing) Furnish(ctx context.Context, m *simnode.Machine, node *corev
 	return m.StartService(ctx, bundle.AgentService)
 }
 
+// HasAgent reports whether the service of the existing agent runs on a host as its operator has left it.
+func (f Furnishing) HasAgent(ctx context.Context, m *simnode.Machine) (bool, error) {
+	all, err := m.Services(ctx, []string{bundle.AgentService})
+	return err == nil && all[0].CommandLine == f.Command(bundle.AgentService) && all[0].Status == plan.ServiceRunning, err
+}
+
 // isOurs reports whether a file is one of this operator alone.
 func isOurs(path string) bool {
 	p := strings.ToLower(path)
 	return strings.HasPrefix(p, strings.ToLower(plan.StateFolder)+`\`) || strings.HasPrefix(p, `c:\windows\wmco\`) || strings.HasPrefix(p, `c:\k\agent\`) || strings.HasSuffix(p, bundle.LedgerCopy)
 }
 
-// Annotate returns the change that leaves the annotations of the generation on a Node.
-func (f Furnishing) Annotate(node *corev1.Node) (client.Patch, error) {
+// NodePatch returns the change that leaves the annotations of the generation on a Node.
+func (f Furnishing) NodePatch(node *corev1.Node) (client.Patch, error) {
 	kept := map[string]bool{}
 	for _, a := range f.Annotations {
 		kept[a.Name] = true

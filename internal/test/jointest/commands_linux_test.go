@@ -3,7 +3,6 @@ package jointest_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,25 +89,24 @@ type predicted struct {
 // diff compares the cluster, with what args add to it, with itself.
 func (w *world) diff(kubeconfig string, status int, args ...string) predicted {
 	w.t.Helper()
-	out, code, err := w.command(kubeconfig, slices.Concat([]string{"diff", "--from", "cluster", "--against", "cluster", "-o", "json"}, args)...)
-	if code != status {
-		w.t.Fatalf("exit status %d: %v", code, err)
-	}
+	out := w.command(kubeconfig, status, slices.Concat([]string{"diff", "--from", "cluster", "--against", "cluster", "-o", "json"}, args)...)
 	var got struct{ Rollout predicted }
-	must(w.t, json.Unmarshal(out, &got))
+	must(w.t, json.Unmarshal([]byte(out), &got))
 	return got.Rollout
 }
 
-// command runs wmco, and returns what it prints, and its exit status.
-func (w *world) command(kubeconfig string, args ...string) ([]byte, int, error) {
+// command runs wmco, which ends with a status, and returns what it prints.
+func (w *world) command(kubeconfig string, status int, args ...string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), programs.Command, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_CONFIG_HOME="+w.t.TempDir())
 	cmd.Dir = w.t.TempDir() // a folder named cluster would win over the word
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	return out, cmd.ProcessState.ExitCode(), errors.Join(err, errors.New(said.String()))
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != status {
+		w.t.Fatalf("%q: %v\n%s%s", args, err, &out, &problems)
+	}
+	return out.String()
 }
 
 // reader is the kubeconfig of a user who may read everything but the Secrets of the operator's namespace that have no name here.
@@ -147,16 +145,9 @@ func kubeconfigOf(t *testing.T, c *rest.Config) string {
 func (w *world) checkGather(names []string) {
 	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), "must-gather")
-	run := func(args ...string) string {
-		w.t.Helper()
-		out, code, err := w.command(server.ControlPlane(w.t).Kubeconfig, args...)
-		if code != 0 {
-			w.t.Fatalf("%q: %v", args, err)
-		}
-		return string(out)
-	}
-	run("gather", "--out", dir)
-	updated, table := 0, run("status", "--from", dir)
+	admin := server.ControlPlane(w.t).Kubeconfig
+	w.command(admin, 0, "gather", "--out", dir)
+	updated, table := 0, w.command(admin, 0, "status", "--from", dir)
 	for line := range strings.Lines(table) {
 		if columns := strings.Fields(line); len(columns) > 1 && columns[1] == string(nodestate.Updated) {
 			updated++
@@ -165,7 +156,7 @@ func (w *world) checkGather(names []string) {
 	if updated != len(names) {
 		w.t.Errorf("%s", table)
 	}
-	run("render", "--from", dir, "--all")
+	w.command(admin, 0, "render", "--from", dir, "--all")
 	var all strings.Builder
 	must(w.t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

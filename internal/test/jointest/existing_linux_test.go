@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
@@ -55,11 +54,11 @@ func (w *world) becomeExisting(nodes ...existingNode) {
 		m := w.machines[n.name]
 		m.existing = n.furnishing(w.t)
 		node := w.node(n.name)
-		must(w.t, m.existing.Furnish(w.t.Context(), m.Machine, node))
+		must(w.t, m.existing.FurnishHost(w.t.Context(), m.Machine, node))
 		if n.drained {
 			must(w.t, m.WriteFile(w.t.Context(), older, bundle.AccessUsers, []byte("containerd 1.7")))
 		}
-		patch, err := m.existing.Annotate(node)
+		patch, err := m.existing.NodePatch(node)
 		must(w.t, err)
 		must(w.t, w.Patch(w.t.Context(), node, patch))
 		if n.spoil != nil {
@@ -109,6 +108,6 @@ func (w *world) existingFleet(nodes ...existingNode) {
 
 // hasExistingAgent reports whether the service of the existing agent runs as its operator has left it.
 func (m *joinedMachine) hasExistingAgent() bool {
-	all, err := m.Services(context.Background(), []string{bundle.AgentService})
-	return err == nil && len(all) == 1 && all[0].CommandLine == m.existing.Command(bundle.AgentService) && all[0].Status == plan.ServiceRunning
+	has, err := m.existing.HasAgent(context.Background(), m.Machine)
+	return err == nil && has
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,13 +22,13 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/world/api"
 )
 
-// tally is what was asked of the API server, and done on hosts, since it was read last.
-type tally struct {
-	mu sync.Mutex
-	// operator and agents are the writes that were taken, by verb and resource, without those that go by the clock: Leases, and what
-	// the operator says of itself.
+// counts are what was asked of the API server, and done on hosts.
+type counts struct {
+	// operator and agents are the writes that were taken, by verb and resource, without those that go by the clock: Leases, and the
+	// status of the operator.
 	operator, agents map[string]int
 	// foreign is what node agents have asked for that is not of their own node.
 	foreign map[string]bool
@@ -37,13 +36,15 @@ type tally struct {
 	done map[string][]simulation.Operation
 }
 
-func newTally() *tally {
-	return &tally{
-		operator: map[string]int{}, agents: map[string]int{}, foreign: map[string]bool{}, done: map[string][]simulation.Operation{},
-	}
+func newCounts() counts {
+	return counts{operator: map[string]int{}, agents: map[string]int{}, foreign: map[string]bool{}, done: map[string][]simulation.Operation{}}
 }
 
-var resolver = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+// tally has the counts since they were read last.
+type tally struct {
+	mu sync.Mutex
+	counts
+}
 
 // counted is for rest.Config.Wrap, of an operator or of the agent of a node.
 func (w *world) counted(node string) func(http.RoundTripper) http.RoundTripper {
@@ -51,7 +52,7 @@ func (w *world) counted(node string) func(http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			answer, err := next.RoundTrip(r)
 			if err == nil && w.tally != nil {
-				if info, wrong := resolver.NewRequestInfo(r); wrong == nil {
+				if info, wrong := api.Resolver().NewRequestInfo(r); wrong == nil {
 					w.tally.note(node, *info, answer.StatusCode)
 				}
 			}
@@ -64,9 +65,9 @@ func (y *tally) note(node string, i request.RequestInfo, status int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	what := i.Verb + " " + strings.TrimSuffix(i.Resource+"/"+i.Subresource, "/")
-	counts := y.operator
+	writes := y.operator
 	if node != "" {
-		counts = y.agents
+		writes = y.agents
 		isOwn := i.Name == node || i.Resource == "secrets" && i.Namespace == gather.OperatorNamespace && strings.HasPrefix(i.Name, "windows-layer-") || i.Resource == "events"
 		if !isOwn {
 			y.foreign[what+" "+i.Namespace+"/"+i.Name] = true
@@ -75,7 +76,7 @@ func (y *tally) note(node string, i request.RequestInfo, status int) {
 	isWrite := slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, i.Verb)
 	byClock := slices.Contains([]string{"leases", "windowsnodesstatuses", operatorCondition().Resource}, i.Resource)
 	if isWrite && !byClock && status < http.StatusMultipleChoices {
-		counts[what]++
+		writes[what]++
 	}
 }
 
@@ -89,13 +90,12 @@ func (y *tally) operated(name string, o simulation.Operation) {
 	y.done[name] = append(y.done[name], o)
 }
 
-// read returns what there is, and begins again.
-func (y *tally) read() *tally {
-	fresh := newTally()
+// read returns the counts, and begins again.
+func (y *tally) read() counts {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	was := &tally{operator: y.operator, agents: y.agents, foreign: y.foreign, done: y.done}
-	y.operator, y.agents, y.foreign, y.done = fresh.operator, fresh.agents, fresh.foreign, fresh.done
+	was := y.counts
+	y.counts = newCounts()
 	return was
 }
 
@@ -206,6 +206,7 @@ func TestWhatChangesCost(t *testing.T) {
 		if w.boots != boots {
 			t.Errorf("%d boots", w.boots-boots)
 		}
+		w.print(t)
 	})
 }
 

@@ -285,7 +285,7 @@ func (w *world) loseFeature(t testing.TB, m *machine) {
 	w.start(t, m)
 }
 
-// drifting is a file that somebody changes by hand.
+// drifting is the file that drift changes.
 const drifting = `C:\k\kube-proxy.conf`
 
 // drift changes a file by hand. The agent looks at once.

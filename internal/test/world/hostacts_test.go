@@ -18,9 +18,10 @@ func isListed(h *host) bool { return h.listed && h.IsOn() && !h.impostor }
 func isEntry(h *host) bool { return isListed(h) && !h.ofMachine }
 
 // isCalm is for hosts with an entry to which nothing has happened for some time: most of them are nodes.
-func isCalm(h *host) bool { return isEntry(h) && isUndisturbed(h) }
+func isCalm(h *host) bool { return isEntry(h) && isSettled(h) }
 
-func isUndisturbedNode(h *host) bool { return isListed(h) && isUndisturbed(h) }
+// isSettled is for those of Machines too.
+func isSettled(h *host) bool { return isListed(h) && isUndisturbed(h) }
 
 func isUndisturbed(h *host) bool {
 	return time.Since(h.since) > calmFor && time.Since(h.disturbed) > calmFor

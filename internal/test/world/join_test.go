@@ -148,9 +148,7 @@ func TestHosts(t *testing.T) {
 		w.rest(t)
 		w.reinstallHost(t, h)
 		w.rest(t)
-		for _, v := range w.observer.Violations() {
-			t.Errorf("%s: %s", v.Rule, v.Text)
-		}
+		w.print(t)
 	})
 }
 
@@ -191,19 +189,17 @@ func TestASilentNodeAgentIsRepaired(t *testing.T) {
 			t.Errorf("the agent is %s, the events are %q", h.Status(bundle.AgentService), notes)
 		}
 		w.rest(t)
-		for _, v := range w.observer.Violations() {
-			t.Errorf("%s: %s", v.Rule, v.Text)
-		}
+		w.print(t)
 	})
 }
 
-// notes are the texts of the Events of a reason about a Node.
-func (w *world) notes(t testing.TB, reason, node string) (texts []string) {
+// notes are the texts of the Events of a reason about an object; one without a name is any.
+func (w *world) notes(t testing.TB, reason, about string) (texts []string) {
 	t.Helper()
 	var list eventsv1.EventList
 	must(t, w.List(w.ctx, &list))
 	for _, e := range list.Items {
-		if e.Reason == reason && e.Regarding.Name == node {
+		if e.Reason == reason && (about == "" || e.Regarding.Name == about) {
 			texts = append(texts, e.Note)
 		}
 	}

@@ -76,7 +76,7 @@ func TestOLMDoesNotReplaceTheOperatorBetweenCanaryAndRest(t *testing.T) {
 			t.Fatalf("at rest OLM is told %q", got)
 		}
 		var told []string
-		// until waits, and notes what OLM is told meanwhile.
+		// until waits, and notes each change of what OLM is told.
 		until := func(done func(nodes map[string]corev1.Node) bool) {
 			t.Helper()
 			for end := time.Now().Add(time.Hour); ; pause(w.ctx, time.Second) {

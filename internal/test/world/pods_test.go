@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/controller/rollout/drains"
 	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode/cluster"
 )
@@ -86,6 +89,12 @@ func TestABudgetHoldsUpADrain(t *testing.T) {
 		pod := podOn("", 1000)
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.DeletionTimestamp != nil || w.boots > 0 {
 			t.Errorf("%v, deleted %s, %d boots", err, pod.DeletionTimestamp, w.boots)
+		}
+		notes := w.notes(t, drains.EventDrainBlocked, m.name)
+		if !slices.ContainsFunc(notes, func(n string) bool {
+			return strings.Contains(n, "PodDisruptionBudget none") && strings.Contains(n, "default/web-1000")
+		}) {
+			t.Errorf("the events are %q", notes)
 		}
 		w.calm(t)
 		w.rest(t)

@@ -155,7 +155,7 @@ func newWorld(t testing.TB, o options) *world {
 		trail: trail{nodes: map[types.UID]*told{}, proved: map[bundle.Digest]map[string]bool{}, unwanted: map[string]time.Time{}},
 	}
 	if o.counts {
-		w.tally = newTally()
+		w.tally = &tally{counts: newCounts()}
 	}
 	return w
 }
@@ -254,7 +254,7 @@ func (w *world) run(t *testing.T) {
 	w.edit(t, w.cordoned, `{"spec":{"unschedulable":true}}`)
 	w.rest(t)
 	w.observer.Protect(w.cordoned, func(n corev1.Node) string {
-		return map[bool]string{true: "the administrator's cordon is gone"}[!n.Spec.Unschedulable || observer.IsCordonedByUs(n)]
+		return map[bool]string{true: "it has lost the administrator's cordon"}[!n.Spec.Unschedulable || observer.IsCordonedByUs(n)]
 	})
 	for _, s := range w.options.steps {
 		if t.Failed() || len(w.observer.Violations()) > 0 {

@@ -178,11 +178,15 @@ func definedTypes(k Kind) (managedfields.TypeConverter, error) {
 //nolint:gochecknoglobals // as said
 var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
+// Resolver says of requests what they ask for.
+func Resolver() *request.RequestInfoFactory {
+	return &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+}
+
 // chain adds what every request passes before the handlers.
 func (s *Server) chain(next http.Handler, a authorizer.Authorizer) http.Handler {
-	resolver := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	next = s.withAuthentication(filters.WithAuthorization(next, a, s.codecs))
-	next = filters.WithRequestInfo(next, resolver)
+	next = filters.WithRequestInfo(next, Resolver())
 	next = filters.WithRequestReceivedTimestamp(next)
 	return filters.WithAuditInit(next)
 }
