@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,9 +37,11 @@ import (
 	"wmco/controller/rollout/plan"
 )
 
-// freeAddress returns an address without a listener.
+// freeAddress returns an address without a listener. A process that is started at the same time would keep the port for a moment.
 func freeAddress(t *testing.T) string {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

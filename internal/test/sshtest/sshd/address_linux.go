@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 )
 
 // Loopback returns an address that no other server of this process has.
@@ -16,8 +17,11 @@ func Loopback() string {
 //nolint:gochecknoglobals // a counter over all servers of the process
 var addresses atomic.Uint32
 
-// freeAddress replaces port 0 by a free one. A port that is in use is an error.
+// freeAddress replaces port 0 by a free one. A port that is in use is an error. No process is started until then: before its program
+// runs, it has a copy of the listener, which answers in place of the server, and keeps the port from it (syscall.ForkLock).
 func freeAddress(address string) (string, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	l, err := net.Listen("tcp", address) //nolint:noctx // loopback only
 	if err != nil {
 		return "", err
