@@ -61,7 +61,7 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 # For the tests of one package: only a hang reaches it.
 TEST_TIMEOUT ?= 30m
 # Packages that are tested at the same time.
-TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
+TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n + 2 )))
 
 # The tiers. Each test belongs to the first one that can run it:
 #

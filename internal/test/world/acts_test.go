@@ -92,6 +92,7 @@ func (w *world) acts() []act {
 		{"instance joins", hosts(4), false, w.joinHost},
 		{"joined instance's entry removed", hosts(3), false, w.toEachHost(isEntry, w.removeHost)},
 		{"host reinstalled at the same address", hosts(1), false, w.toEachHost(isEntry, w.reinstallHost)},
+		{"key to log in with", hosts(2), false, always(w.changeLoginKey)},
 		{"SSH breaks", hosts(2), true, w.toEachHost(isListed, w.breakSSH)},
 		{"joined host loses its power", hosts(2), true, w.toEachHost(isListed, w.cutHost)},
 		{"kubelet certificate expires", hosts(1), true, w.toEachHost(isEntry, w.expireCertificate)},

@@ -169,13 +169,14 @@ func (w *world) disturbHost(h *host) {
 // removal forced, as there is no host any longer that it could be removed from, and the entry is written again.
 func (w *world) reinstallHost(t testing.TB, h *host) {
 	t.Helper()
+	before := w.observer.Snapshot()[h.name].UID
 	w.powerOffHost(h)
 	must(t, h.Close())
 	w.install(t, h)
 	pause(w.ctx, time.Duration(int64(30*time.Minute)+w.random.Int64N(int64(time.Hour)))) // an operator asks the host of a kubelet that is lost
 	var n corev1.Node
 	err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n)
-	if starts, logins := h.Starts(), h.ssh.Logins(); err == nil && (len(starts) > 0 || logins > 0) {
+	if starts, logins := h.Starts(), h.ssh.Logins(); err == nil && n.UID == before && (len(starts) > 0 || logins > 0) {
 		w.observer.Violate(ruleImpostor, "%s: %d logins, %v", h.name, logins, starts)
 	}
 	w.listHost(t, h, false)

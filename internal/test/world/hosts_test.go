@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,9 +18,7 @@ import (
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
 	"wmco/bundle"
-	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/controller/keys"
 	"wmco/gateway/registry"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
@@ -63,15 +59,7 @@ func (w *world) beginHosts(t testing.TB) {
 		return
 	}
 	w.startManagers(t, cmp.Or(w.options.certificates, certificateLifetime))
-	key, private, err := memoryssh.NewKey()
-	must(t, err)
-	w.loginKey = key
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}}
-	must(t, client.IgnoreNotFound(w.Delete(w.ctx, secret.DeepCopy())))
-	secret.Data = map[string][]byte{keys.SecretKey: pem.EncodeToMemory(block)}
-	must(t, w.Create(w.ctx, secret))
+	w.setLoginKey(t)
 }
 
 // reachHosts returns how an operator reaches hosts. Those of light nodes it does not.

@@ -128,6 +128,8 @@ func TestHosts(t *testing.T) {
 		w.rest(t)
 		pause(w.ctx, 2*o.certificates) // its certificates are renewed
 		w.rest(t)
+		w.changeLoginKey(t)
+		w.rest(t)
 		if h.ssh.Logins() != joined {
 			t.Errorf("%d logins to join, %d afterwards", joined, h.ssh.Logins()-joined)
 		}

@@ -91,6 +91,7 @@ func (w *world) settle(t testing.TB, is func(*machine) bool) bool {
 		}
 		if why != "" {
 			w.retryCutOff(t)
+			w.authorizeLost(t)
 			w.relistUnmarked(t)
 			pause(w.ctx, time.Minute)
 		}
