@@ -83,6 +83,7 @@ func (w *world) acts() []act {
 		{"two operators lead", 1, true, always(w.leadTwice)},
 		{"another release of the operator", 3, false, always(w.exchangeOperator)},
 		{"registries fail", 2, true, always(w.failRegistries)},
+		{"upgrade of the cluster", 1, false, w.upgradeCluster},
 		{"sources of executables", 1, false, always(w.changeSources)},
 		{"API server away", 1, true, always(w.stopAPIServer)},
 		{"etcd restored", 1, true, always(w.restoreEtcd)},

@@ -26,8 +26,8 @@ type release struct {
 	set                 payload.Set
 	contents            *archive.Contents
 	source              archive.Source
-	// files are what nodes of the example cluster have, by their paths.
-	files map[string][]byte
+	// files are what nodes of the example cluster have, by the minor version of Kubernetes and their paths.
+	files map[string]map[string][]byte
 }
 
 // present is the release that works, or worked last.
@@ -63,17 +63,20 @@ func readRelease(folder string) (release, error) {
 	if err != nil {
 		return release{}, err
 	}
-	r := release{set: s.Set(), contents: archive.NewContents(s.Source()), source: s.Source(), files: map[string][]byte{}}
-	for _, b := range r.set.For(payload.TestedKubernetes).Built {
-		if !payload.Find(b.Name).Serves(bundle.PlatformNone) || b.Name == payload.Verifier {
-			continue
-		}
-		path := payload.Find(b.Name).Path
-		if b.Name == payload.Agent {
-			path = payload.AgentPath(b.Digest)
-		}
-		if r.files[path], err = readRaw(s, b.Name); err != nil {
-			return release{}, err
+	r := release{set: s.Set(), contents: archive.NewContents(s.Source()), source: s.Source(), files: map[string]map[string][]byte{}}
+	for _, k := range kubernetes() {
+		r.files[k.Minor] = map[string][]byte{}
+		for _, b := range r.set.For(k.Minor).Built {
+			if !payload.Find(b.Name).Serves(bundle.PlatformNone) || b.Name == payload.Verifier {
+				continue
+			}
+			path := payload.Find(b.Name).Path
+			if b.Name == payload.Agent {
+				path = payload.AgentPath(b.Digest)
+			}
+			if r.files[k.Minor][path], err = readRaw(s, b.Name); err != nil {
+				return release{}, err
+			}
 		}
 	}
 	return r, nil
@@ -88,15 +91,25 @@ func readRaw(s *store.Store, name string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// digest is that of all executables which nodes of the example cluster get.
-func (r release) digest() bundle.Digest { return r.set.For(payload.TestedKubernetes).Digest() }
+// digest is that of all executables which nodes get in a cluster of a minor version of Kubernetes.
+func (r release) digest(minor string) bundle.Digest { return r.set.For(minor).Digest() }
+
+// minorOf returns the minor version of Kubernetes for which executables of this release are.
+func (r release) minorOf(executables bundle.Digest) (string, bool) {
+	for _, k := range kubernetes() {
+		if r.digest(k.Minor) == executables {
+			return k.Minor, true
+		}
+	}
+	return "", false
+}
 
 // put writes its executables to a host, in the place of those that a light node has at first.
-func (r release) put(ctx context.Context, h *hostsim.Memory) error {
+func (r release) put(ctx context.Context, h *hostsim.Memory, minor string) error {
 	for _, x := range payload.ProgramsFor(payload.TestedKubernetes) {
 		h.Discard(x.Path)
 	}
-	for path, data := range r.files {
+	for path, data := range r.files[minor] {
 		if err := h.WriteFile(ctx, path, bundle.AccessUsers, data); err != nil {
 			return err
 		}
@@ -116,11 +129,14 @@ func (w *world) checkExecutables() {
 		signed := w.trail.node(n.UID).payloads
 		may := map[string]map[bundle.Digest]bool{}
 		for _, r := range w.releases {
-			for path, data := range r.files {
-				if may[path] == nil {
-					may[path] = map[bundle.Digest]bool{}
+			for minor, of := range r.files {
+				for path, data := range of {
+					if may[path] == nil {
+						may[path] = map[bundle.Digest]bool{}
+					}
+					joined := m.joined == joined{r.version, minor}
+					may[path][bundle.Of(data)] = may[path][bundle.Of(data)] || signed[r.digest(minor)] || joined
 				}
-				may[path][bundle.Of(data)] = may[path][bundle.Of(data)] || signed[r.digest()] || m.joinedBy == r.version
 			}
 		}
 		w.trail.mu.Unlock()

@@ -32,8 +32,8 @@ const machineNamespace = "openshift-machine-api"
 // machine is a light node with its Machine.
 type machine struct {
 	*light.Node
-	// joinedBy is the version of the operator that it has joined with.
-	name, joinedBy string
+	name   string
+	joined joined
 	// address is that of its Node.
 	address string
 	instance
@@ -48,6 +48,9 @@ type machine struct {
 	// stuck reports whether the host does not come back from a boot, booting whether it boots.
 	stuck, booting atomic.Bool
 }
+
+// joined is what a node has joined with: the version of the operator, and the minor version of Kubernetes.
+type joined struct{ operator, minor string }
 
 // addNodes makes new nodes, and starts their agents.
 func (w *world) addNodes(t testing.TB, count int) {
@@ -67,7 +70,7 @@ func (w *world) addNode(t testing.TB) {
 	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
 		n.Annotations[key] = is.version
 	}
-	x := &machine{name: name, joinedBy: is.version, address: n.Status.Addresses[0].Address}
+	x := &machine{name: name, joined: joined{is.version, w.minor()}, address: n.Status.Addresses[0].Address}
 	if w.made%2 == 0 { // an instance
 		x.entry = x.address
 		n.Labels[published.InstanceLabel], n.Annotations[published.InstanceAnnotation] = "true", x.entry
@@ -87,7 +90,7 @@ func (w *world) addNode(t testing.TB) {
 	})
 	must(t, err)
 	l.Host.Place(ofWindows, bundle.AccessUsers, "")
-	must(t, is.put(w.ctx, l.Host))
+	must(t, is.put(w.ctx, l.Host, w.minor()))
 	x.Node = l
 	must(t, l.Host.Edit(w.ctx, func(s *simulation.State) { s.Script = hostScript(w.made) }))
 	pace := time.Duration(0)

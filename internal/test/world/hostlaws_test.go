@@ -43,8 +43,8 @@ func (w *world) unrestOfHosts(nodes map[string]corev1.Node) string {
 			return h.name + " has an entry, and is no node: " + w.stateOf(h)
 		case h.listed && (!observer.IsAtRest(n) || n.Spec.Unschedulable || windowsnode.HasTaint(&n, windowsnode.RemovingTaint)):
 			return observer.DescribeNode(n) + w.stateOf(h)
-		case h.listed && cmp.Or(w.notUpgraded(n), w.unlikeKeys(h)) != "":
-			return cmp.Or(w.notUpgraded(n), w.unlikeKeys(h))
+		case h.listed && cmp.Or(w.notUpgraded(n), w.unlikeKeys(h), w.unlikeKubelet(n)) != "":
+			return cmp.Or(w.notUpgraded(n), w.unlikeKeys(h), w.unlikeKubelet(n))
 		case !h.listed && is:
 			return fmt.Sprintf("%s has no entry, and is a node, whose removal is %+v: %s", h.name, removalOf(n), observer.DescribeNode(n))
 		case !h.listed && leftOn(snapshot, bundle.UploadFolder) != "": // a removal over SSH leaves the program that has done it

@@ -80,7 +80,7 @@ func (w *world) reachHosts(is release) func(*hosts.Login) *hosts.Hosts {
 // program is the node agent that an operator uploads to hosts. What runs is the code of this process.
 func (r release) program() remote.Program {
 	var text []byte
-	for path, data := range r.files {
+	for path, data := range r.files[payload.TestedKubernetes] { // it is for all
 		if strings.HasPrefix(path, strings.TrimSuffix(payload.Find(payload.Agent).Path, ".exe")) {
 			text = data
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,6 @@ import (
 	"wmco/internal/test/simnode/memoryssh"
 	"wmco/internal/test/testenv/manifests"
 	"wmco/internal/test/world/api"
-	"wmco/payload"
 )
 
 // noticed is how long an operator may take to learn that a node is away.
@@ -98,6 +98,8 @@ type world struct {
 	releases   []release
 	released   int
 	registries registries
+	// clusterIs is which release of Kubernetes nodes get.
+	clusterIs atomic.Int32
 	// network, names and loginKey are how operators reach hosts.
 	network  memoryssh.Network
 	names    *names
@@ -173,8 +175,7 @@ func (w *world) begin(t testing.TB) {
 	must(t, err)
 	w.registries.slowest = w.options.slowest / 3
 	w.addReleases(t)
-	kubelet, _ := w.present().set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
-	w.example.Template.Status.NodeInfo.KubeletVersion = kubelet.Version
+	w.example.Template.Status.NodeInfo.KubeletVersion = kubernetes()[0].Version
 	w.observer.HideSecrets("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, w.observer.Watch(w.ctx, w.admin))
 	// The nodes get their first bundle at once.

@@ -377,6 +377,9 @@ func (w *world) judgeNode(before, after corev1.Node) {
 	if is.MaxImpact == bundle.ImpactReboot {
 		c.last.reboots[is.Bundle] = true
 	}
+	if why := w.tooNew(is.Payload); why != "" {
+		w.observer.Violate(ruleSkew, "%s: %s", before.Name, why)
+	}
 	c.last.payloads[is.Payload] = true
 	c.last.desired, c.last.at = is, time.Now()
 }
@@ -428,7 +431,11 @@ func (w *world) judgeVersion(before, after corev1.Node) {
 	d, _ := published.DecodeDesired(before.Annotations[published.DesiredAnnotation])
 	r, _ := published.DecodeReport(before.Annotations[published.ReportAnnotation])
 	i := slices.IndexFunc(w.releases, func(r release) bool { return r.version == version })
-	if i < 0 || d.Payload != w.releases[i].digest() || r.Applied != d.Bundle {
+	has := i >= 0
+	if has {
+		_, has = w.releases[i].minorOf(d.Payload)
+	}
+	if !has || r.Applied != d.Bundle {
 		w.observer.Violate(ruleVersion, "%s gets %s, with executables %s and bundle %s; it was told of %s", before.Name, version, d.Payload.Short(), r.Applied.Short(), d.Bundle.Short())
 	}
 }
@@ -568,7 +575,7 @@ func buildOf(n corev1.Node) string {
 
 // awaitsExecutables reports whether a node lacks the executables of the present release.
 func (w *world) awaitsExecutables(n corev1.Node, d published.Desired) bool {
-	is := w.present().digest()
+	is := w.present().digest(w.minor())
 	return d.Payload != is && n.Annotations[published.PayloadAnnotation] != string(is)
 }
 

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emicklei/go-restful/v3"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/sets"
+	apiversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/apiserver/pkg/endpoints/filters"
@@ -62,7 +64,11 @@ type Server struct {
 	authority Authority
 	clients   *x509.CertPool
 	tokens    *tokens
+	version   atomic.Pointer[string]
 }
+
+// SetVersion has the server say that it is of another release of Kubernetes, such as "v1.37.2". What it does is the same.
+func (s *Server) SetVersion(git string) { s.version.Store(&git) }
 
 // New returns a server of some kinds that answers until the context ends. Its objects of RBAC decide about requests.
 func New(ctx context.Context, kinds []Kind) (*Server, error) {
@@ -75,6 +81,7 @@ func New(ctx context.Context, kinds []Kind) (*Server, error) {
 		storage: map[schema.GroupVersion]map[string]rest.Storage{}, stores: map[schema.GroupResource]*registry.Store{},
 		open: connections{all: map[*body]bool{}},
 	}
+	s.SetVersion("v1.36.5")
 	s.client = s.Etcd.Client(ctx)
 	go s.compact(ctx)
 	for _, k := range kinds {
@@ -220,7 +227,8 @@ func (s *Server) discovery(next http.Handler) http.Handler {
 			answer(groups.DeepCopy())
 		case "/version":
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintln(w, `{"major":"1","minor":"36","gitVersion":"v1.36.5"}`)
+			v := apiversion.MustParseSemantic(*s.version.Load())
+			_, _ = fmt.Fprintf(w, `{"major":"%d","minor":"%d","gitVersion":"v%s"}`+"\n", v.Major(), v.Minor(), v)
 		default:
 			info, ok := request.RequestInfoFrom(r.Context())
 			if ok && strings.HasPrefix(r.Header.Get("Content-Type"), string(types.StrategicMergePatchType)) && s.isCustom(info.APIGroup) {
