@@ -58,6 +58,9 @@ const (
 	TooManyRequests Fault = "429 with Retry-After"
 	// ServerErrors answers two of five requests with 500, 503 or 504.
 	ServerErrors Fault = "5xx"
+	// Denied refuses two of five writes with 400 or 403, as an admission webhook does (k8s.io/apiserver,
+	// admission/plugin/webhook/errors).
+	Denied Fault = "writes are denied"
 	// CutBodies ends two of five answers in the middle.
 	CutBodies Fault = "bodies are cut"
 	// LostAnswers lets two of five writes happen, and loses their answers.
@@ -71,7 +74,7 @@ const (
 
 // All returns every Fault but None.
 func All() []Fault {
-	return []Fault{CutWatches, GarbledWatches, Gone, TooManyRequests, ServerErrors, CutBodies, LostAnswers, SlowWrites, SkewedClock}
+	return []Fault{CutWatches, GarbledWatches, Gone, TooManyRequests, ServerErrors, Denied, CutBodies, LostAnswers, SlowWrites, SkewedClock}
 }
 
 // Whole reports whether the tests go through everything, however long it takes.
@@ -201,7 +204,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case fault == TooManyRequests && t.isHit():
 		return t.answerFault(r, http.StatusTooManyRequests), nil
 	case fault == ServerErrors && t.isHit():
-		return t.answerFault(r, t.serverError()), nil
+		return t.answerFault(r, t.oneOf(http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout)), nil
+	case fault == Denied && isWrite(r) && !strings.Contains(r.URL.Path, "reviews") && t.isHit():
+		return t.answerFault(r, t.oneOf(http.StatusBadRequest, http.StatusForbidden)), nil
 	}
 	answer, err := t.next.RoundTrip(r)
 	switch {
@@ -252,10 +257,7 @@ func (n *Network) randomNumber(below int) int {
 	return n.random.IntN(below)
 }
 
-func (n *Network) serverError() int {
-	all := []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	return all[n.randomNumber(len(all))]
-}
+func (n *Network) oneOf(codes ...int) int { return codes[n.randomNumber(len(codes))] }
 
 // answerFault is the answer of an API server that has not done anything.
 func (t transport) answerFault(r *http.Request, code int) *http.Response {
@@ -281,6 +283,10 @@ func (t transport) answerFault(r *http.Request, code int) *http.Response {
 
 func reasonOf(code int) metav1.StatusReason {
 	switch code {
+	case http.StatusBadRequest:
+		return metav1.StatusReasonUnknown // the webhook says none
+	case http.StatusForbidden:
+		return metav1.StatusReasonForbidden
 	case http.StatusGone:
 		return metav1.StatusReasonExpired
 	case http.StatusTooManyRequests:

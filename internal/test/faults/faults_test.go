@@ -82,6 +82,8 @@ func TestFaults(t *testing.T) {
 		{TooManyRequests, http.MethodPatch, "/api/v1/nodes/a", []int{200, 429}, false, false},
 		{TooManyRequests, http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/x/leases/a", []int{200}, false, true},
 		{ServerErrors, http.MethodGet, "/api/v1/nodes", []int{200, 500, 503, 504}, false, false},
+		{Denied, http.MethodPatch, "/api/v1/nodes/a", []int{200, 400, 403}, false, false},
+		{Denied, http.MethodGet, "/api/v1/nodes/a", []int{200}, false, true},
 		{CutBodies, http.MethodGet, "/api/v1/nodes", []int{200}, true, true},
 		{LostAnswers, http.MethodPatch, "/api/v1/nodes/a", []int{200}, true, true},
 		{LostAnswers, http.MethodGet, "/api/v1/nodes/a", []int{200}, false, true},
@@ -122,7 +124,7 @@ func TestWatchesEnd(t *testing.T) {
 // TestClientsUnderstandTheAnswers: client-go takes the answers for those of an API server.
 func TestClientsUnderstandTheAnswers(t *testing.T) {
 	for code, is := range map[int]func(error) bool{
-		http.StatusTooManyRequests: apierrors.IsTooManyRequests, http.StatusGone: apierrors.IsResourceExpired, http.StatusServiceUnavailable: apierrors.IsServiceUnavailable,
+		http.StatusTooManyRequests: apierrors.IsTooManyRequests, http.StatusGone: apierrors.IsResourceExpired, http.StatusForbidden: apierrors.IsForbidden, http.StatusServiceUnavailable: apierrors.IsServiceUnavailable,
 		http.StatusGatewayTimeout: apierrors.IsTimeout, http.StatusInternalServerError: apierrors.IsInternalError,
 	} {
 		n := New(1)

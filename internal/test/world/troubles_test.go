@@ -305,7 +305,11 @@ func (w *world) badDay(fault faults.Fault) {
 	w.observer.Disturb()
 	w.operator.disturbed.Store(true)
 	w.operator.network.Set(fault)
-	pause(w.ctx, time.Duration(2+w.random.IntN(60))*time.Second)
+	lasts := time.Duration(2+w.random.IntN(60)) * time.Second
+	if fault == faults.Denied { // a policy stays until a person sees what it does
+		lasts *= 60
+	}
+	pause(w.ctx, lasts)
 	w.operator.network.Set(faults.None)
 	w.observer.Disturb()
 }
