@@ -33,6 +33,9 @@ func (w *world) returnHost(t testing.TB, h *host) {
 	f, err := existing.ReadGeneration(generations[w.random.IntN(len(generations))].Name)
 	must(t, err)
 	w.tell("(%s is one of %s)", h.name, f.Version)
+	for _, x := range f.Files {
+		h.existing = append(h.existing, x.Name)
+	}
 	f.Back = w.random.IntN(2) == 0
 	must(t, f.FurnishHost(w.ctx, h.Machine, &n))
 	f.Back = false
@@ -81,7 +84,7 @@ func (w *world) askAdoption(t testing.TB, h *host, value string) {
 	w.edit(t, h.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, published.AdoptAnnotation, value))
 }
 
-// TestAHostIsAdopted has a host become a node of the existing operator, and adopts it, three times.
+// TestAHostIsAdopted has a host become a node of the existing operator, and adopts it, three times. In the end it is removed.
 func TestAHostIsAdopted(t *testing.T) {
 	inWorld(t, options{nodes: 2, hosts: 1, seed: 1, patience: 3 * time.Hour, collection: time.Hour}, func(t *testing.T, w *world) {
 		h := w.addHost(t)
@@ -99,6 +102,8 @@ func TestAHostIsAdopted(t *testing.T) {
 				break
 			}
 		}
+		w.listHost(t, h, false)
+		w.rest(t)
 		w.print(t)
 	})
 }

@@ -47,8 +47,8 @@ func (w *world) unrestOfHosts(nodes map[string]corev1.Node) string {
 			return cmp.Or(w.notUpgraded(n), w.unlikeKeys(h), w.unlikeKubelet(n))
 		case !h.listed && is:
 			return fmt.Sprintf("%s has no entry, and is a node, whose removal is %+v: %s", h.name, removalOf(n), observer.DescribeNode(n))
-		case !h.listed && leftOn(snapshot, bundle.UploadFolder) != "": // a removal over SSH leaves the program that has done it
-			return h.name + " has no entry, and has " + leftOn(snapshot, bundle.UploadFolder) + w.stateOf(h)
+		case !h.listed && leftOn(snapshot, h.stays()...) != "":
+			return h.name + " has no entry, and has " + leftOn(snapshot, h.stays()...) + w.stateOf(h)
 		}
 	}
 	for _, h := range w.allHosts() {
@@ -56,6 +56,9 @@ func (w *world) unrestOfHosts(nodes map[string]corev1.Node) string {
 	}
 	return ""
 }
+
+// stays is what a removal leaves: the program that has done it over SSH, and what is of the existing operator alone (docs/takeover.md).
+func (h *host) stays() []string { return append(slices.Clone(h.existing), bundle.UploadFolder) }
 
 // stateOf describes a host, for messages.
 func (w *world) stateOf(h *host) string {

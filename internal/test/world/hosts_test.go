@@ -35,6 +35,8 @@ type host struct {
 	*simnode.Machine
 	name, address string
 	ssh           *memoryssh.Server
+	// existing are the files that the existing operator has left.
+	existing []string
 	// had are all addresses that it has or had, if it has had several.
 	had []string
 	// impostor reports whether it is no host that joins; says is the name that it says it has.
@@ -144,6 +146,7 @@ func (w *world) deleteMachine(t testing.TB, x *host) {
 func (w *world) install(t testing.TB, x *host) {
 	t.Helper()
 	var err error
+	x.existing = nil
 	x.Machine, err = simnode.New(simnode.Options{
 		Facts: bundle.Facts{
 			Schema: bundle.FactsSchema, HostName: strings.ToUpper(cmp.Or(x.says, x.name)), Addresses: []string{x.address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},

@@ -231,14 +231,14 @@ func (w *world) endOf(t testing.TB) string {
 	return ""
 }
 
-// leftOn returns what is left on a host that was removed, but in some folders; empty for nothing. The next boot removes the program that has done it.
+// leftOn returns what is left on a host that was removed, but some files and what some folders have; empty for nothing. The next boot removes the program that has done it.
 func leftOn(s simulation.Snapshot, but ...string) string {
 	for name := range s.Services {
 		return "the service " + name
 	}
 	var left []string
 	for path, f := range s.Files {
-		is := func(folder string) bool { return bundle.Dir(path) == folder }
+		is := func(but string) bool { return path == but || bundle.Dir(path) == but }
 		if path != ofWindows && !slices.ContainsFunc(but, is) && !strings.HasPrefix(path, bundle.RemovalProgram) && f.Kind == plan.FileRegular {
 			left = append(left, path)
 		}
