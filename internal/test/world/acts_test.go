@@ -99,6 +99,7 @@ func (w *world) acts() []act {
 		{"kubelet certificate expires", hosts(1), true, w.toEachHost(isEntry, w.expireCertificate)},
 		{"a node lies", 3, true, w.toEach(1, w.isOrdinary, w.lieOf)},
 		{"an impostor has an entry", hosts(3), true, w.joinImpostor},
+		{"an impostor has the entry of a host that is off", hosts(1), true, w.toEachHost(isCalm, w.replaceHost)},
 		{"a host has a second entry", hosts(1), true, w.toEachHost(isCalm, w.secondEntry)},
 		{"the entry of a host is replaced", hosts(1), false, w.toEachHost(isCalm, w.moveEntry)},
 		{"certificates are asked for that a host must not get", hosts(2), true, w.toEachHost(isEntry, w.forgeRequests)},

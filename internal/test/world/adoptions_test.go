@@ -13,6 +13,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
+	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/existing"
 )
 
@@ -67,14 +68,24 @@ func (w *world) returnHost(t testing.TB, h *host) {
 // forgetHost removes the record of a host.
 func (w *world) forgetHost(t testing.TB, n corev1.Node) {
 	t.Helper()
-	records := &hosts.Records{Live: w, Client: w, Namespace: gather.OperatorNamespace}
-	w.try(t, "the record of a host", func() error {
-		all, err := records.LiveRecords(w.ctx)
-		if r, ok := all.OfNode(n.Name, n.UID); ok && err == nil {
-			err = records.ForgetRecord(w.ctx, r.ID())
-		}
+	if r, ok := w.recordOf(t, n); ok {
+		w.try(t, "the record of a host", func() error { return w.records().ForgetRecord(w.ctx, r.ID()) })
+	}
+}
+
+func (w *world) records() *hosts.Records {
+	return &hosts.Records{Live: w, Client: w, Namespace: gather.OperatorNamespace}
+}
+
+// recordOf returns which host a Node is.
+func (w *world) recordOf(t testing.TB, n corev1.Node) (r record.Record, ok bool) {
+	t.Helper()
+	w.try(t, "the records of hosts", func() error {
+		all, err := w.records().LiveRecords(w.ctx)
+		r, ok = all.OfNode(n.Name, n.UID)
 		return err
 	})
+	return r, ok
 }
 
 // askAdoption writes what `wmco adopt` does, or withdraws that.

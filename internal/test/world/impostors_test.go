@@ -23,6 +23,7 @@ import (
 const (
 	ruleLie   = "a host is changed that says that it is another node, or is one of another cluster"
 	ruleTwice = "a host with a second entry becomes another node"
+	ruleTaken = "a node becomes that of an impostor, or is forgotten while its host is off"
 	ruleMoved = "a node is removed whose entry was replaced by another one of its host"
 	// ruleUnsaid is about nodes that keep their bundles until a person does something.
 	ruleUnsaid = "a node gets nothing any longer, and the status does not name it"
@@ -35,30 +36,60 @@ func (w *world) freeAddress() string {
 }
 
 // joinImpostor has the entry of a host that says that it is a node, a host of Linux, or something of the cluster. Some have the address of that, some are
-// nodes of another cluster. It does not become that node, and nothing is changed on it. Its entry goes again.
+// nodes of another cluster.
 func (w *world) joinImpostor(t *testing.T) bool {
 	owners := w.owners()
 	victims := append(slices.Sorted(maps.Keys(owners)), linuxNode)
 	victim := victims[w.random.IntN(len(victims))]
 	owners[linuxNode] = addressOfLinux
-	x := &host{name: fmt.Sprintf("impostor-%d", w.hostsMade), address: w.freeAddress(), impostor: true}
-	w.hostsMade++
-	foreign := w.random.IntN(3) == 0
-	if !foreign {
-		x.says = victim
-	}
-	w.install(t, x)
-	switch {
-	case foreign:
+	switch w.random.IntN(6) { //nolint:mnd // a third, and half of the others
+	case 0, 1:
+		x := w.addImpostor(t, "")
 		w.joinOther(t, x)
-	case w.random.IntN(2) == 0:
-		must(t, x.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, owners[victim]) }))
+		w.listImpostor(t, x)
+	case 2, 3:
+		w.listImpostor(t, w.addImpostor(t, victim, owners[victim]))
+	default:
+		w.listImpostor(t, w.addImpostor(t, victim))
 	}
-	before := x.Starts()
+	return true
+}
+
+// replaceHost has a host that is off lose its entry to an impostor with its name and address. The host comes back, and is removed or listed again.
+func (w *world) replaceHost(t testing.TB, h *host) {
+	t.Helper()
+	node := w.observer.Snapshot()[h.name]
+	before, known := w.recordOf(t, node)
+	w.powerOffHost(h)
+	w.listHost(t, h, false)
+	w.listImpostor(t, w.addImpostor(t, h.name, h.address))
+	if after, _ := w.recordOf(t, node); known && after.HostKey != before.HostKey {
+		w.observer.Violate(ruleTaken, "%s: %+v, before %+v", h.name, after, before)
+	}
+	w.powerOnHost(t, h)
+	if w.random.IntN(2) == 0 {
+		w.listHost(t, h, true)
+	}
+}
+
+// addImpostor makes a host that says that it is another one, and has other addresses too.
+func (w *world) addImpostor(t testing.TB, says string, addresses ...string) *host {
+	t.Helper()
+	x := &host{name: fmt.Sprintf("impostor-%d", w.hostsMade), address: w.freeAddress(), impostor: true, says: says}
+	w.hostsMade++
+	w.install(t, x)
+	must(t, x.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, addresses...) }))
 	w.mu.Lock()
 	w.hosts[x.name] = x
 	w.mu.Unlock()
-	w.tell("(%s says that it is %q)", x.name, x.says)
+	w.tell("(%s says that it is %q, with %v)", x.name, says, addresses)
+	return x
+}
+
+// listImpostor has the entry of an impostor for an hour or two. The impostor becomes no node, and nothing is changed on it.
+func (w *world) listImpostor(t testing.TB, x *host) {
+	t.Helper()
+	before := x.Starts()
 	w.listHost(t, x, true)
 	pause(w.ctx, time.Hour+time.Duration(w.random.Int64N(int64(time.Hour))))
 	if now := x.Starts(); !maps.Equal(now, before) {
@@ -71,7 +102,6 @@ func (w *world) joinImpostor(t *testing.T) bool {
 	w.mu.Lock()
 	delete(w.hosts, x.name)
 	w.mu.Unlock()
-	return true
 }
 
 // joinOther gives a host a kubelet of another cluster.
@@ -253,6 +283,9 @@ func TestEntriesOfAHost(t *testing.T) {
 		w.moveEntry(t, h)
 		w.rest(t)
 		pause(w.ctx, 2*calmFor)
+		w.rest(t)
+		w.replaceHost(t, h)
+		w.listHost(t, h, true)
 		w.rest(t)
 		w.listHost(t, h, false)
 		w.rest(t)
