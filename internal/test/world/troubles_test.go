@@ -338,3 +338,27 @@ func (w *world) days(t *testing.T) {
 	}
 	w.rest(t)
 }
+
+// TestAHostThatFailsForItsOwnFaultHoldsUpNobody: the first node of a change has a full disk, denies writes or is off. All others follow within an hour.
+func TestAHostThatFailsForItsOwnFaultHoldsUpNobody(t *testing.T) {
+	inWorld(t, options{nodes: 4, seed: 1, patience: time.Hour, collection: time.Hour}, func(t *testing.T, w *world) {
+		full := func(s *simulation.Script) { s.Full = []string{`C:`} }
+		denies := func(s *simulation.Script) { s.Denied = []string{`C:\k`} }
+		for _, change := range []func(*simulation.Script){full, denies} {
+			m := w.named(w.isOrdinary)[0]
+			w.breakHost(t, m, change)
+			w.changeKubelets(t)
+			w.settle(t, isWell)
+			w.calm(t)
+			w.rest(t)
+		}
+		for _, m := range w.named(w.isOrdinary)[:2] {
+			w.powerOff(t, m)
+		}
+		w.changeKubelets(t)
+		w.settle(t, isWell)
+		w.calm(t)
+		w.rest(t)
+		w.print(t)
+	})
+}
