@@ -51,7 +51,7 @@ func (w *world) upgradeCluster(t *testing.T) bool {
 	steps := []func(){
 		func() { w.server.SetVersion(next.Version) },
 		func() { w.completeUpdate(t, next.Clusters()) },
-		func() { w.pausePool(t, false) },
+		func() { w.resumePool(t) },
 	}
 	w.random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	for i, step := range steps {
@@ -64,13 +64,13 @@ func (w *world) upgradeCluster(t *testing.T) bool {
 	return true
 }
 
-func (w *world) pausePool(t testing.TB, is bool) {
+func (w *world) resumePool(t testing.TB) {
 	t.Helper()
-	w.tell("(the pool of the workers is paused: %t)", is)
+	w.tell("(the pool of the workers is resumed)")
 	pool := &unstructured.Unstructured{}
 	pool.SetGroupVersionKind(mcfgv1.GroupVersion.WithKind("MachineConfigPool"))
 	pool.SetName("worker")
-	w.try(t, "the pool of the workers", func() error { return w.Patch(w.ctx, pool, mergePatch(fmt.Sprintf(`{"spec":{"paused":%t}}`, is))) })
+	w.try(t, "the pool of the workers", func() error { return w.Patch(w.ctx, pool, mergePatch(`{"spec":{"paused":false}}`)) })
 }
 
 // unlikeKubelet returns why a node does not have the kubelet of the cluster's version.
