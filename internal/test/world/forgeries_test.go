@@ -67,6 +67,13 @@ func (x *names) setNames(address string, list []string) {
 	x.of[address] = list
 }
 
+// setAddresses has the resolver know addresses of a name.
+func (x *names) setAddresses(name string, list []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at[name] = list
+}
+
 // Addresses of the load balancers of the cluster, of a Linux node, and one that no host has.
 const (
 	addressOfAPI    = "10.0.0.2"
@@ -247,6 +254,9 @@ func (w *world) forgeRequests(t testing.TB, h *host) {
 func (w *world) claim(t testing.TB, h *host, list, addresses []string) {
 	t.Helper()
 	w.names.setNames(h.address, list)
+	if h.dns != "" {
+		w.names.setAddresses(h.dns, append([]string{h.address}, addresses...))
+	}
 	must(t, h.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = append([]string{h.address}, addresses...) }))
 	for _, a := range ofCluster() {
 		w.network.Connect(a, h.ssh)
@@ -257,6 +267,9 @@ func (w *world) claim(t testing.TB, h *host, list, addresses []string) {
 func (w *world) endClaims(t testing.TB, h *host) {
 	t.Helper()
 	w.names.setNames(h.address, nil)
+	if h.dns != "" {
+		w.names.setAddresses(h.dns, []string{h.address})
+	}
 	must(t, h.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = []string{h.address} }))
 	for _, a := range ofCluster() {
 		w.network.Connect(a, nil)
@@ -373,27 +386,33 @@ func (w *world) addLinux(t testing.TB) {
 // does another host that joins lose its own.
 func TestForgedRequests(t *testing.T) {
 	o := options{nodes: 2, hosts: 2, certificates: 6 * time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
-	inWorld(t, o, func(t *testing.T, w *world) {
-		h := w.addHost(t)
-		joining := w.forgeAll(t, h)
-		w.listHost(t, h, true)
-		pause(w.ctx, calmFor/2) // for each request the host is asked, over SSH
-		for _, name := range joining {
-			must(t, w.Delete(w.ctx, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-		}
-		w.endClaims(t, h)
-		w.rest(t)
-		own, err := w.ask(servingRequest(h.name, h.address))
-		must(t, err)
-		w.forgeRequests(t, h)
-		var r certificatesv1.CertificateSigningRequest
-		must(t, w.Get(w.ctx, client.ObjectKey{Name: own}, &r))
-		if !slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-			return c.Type == certificatesv1.CertificateApproved
-		}) {
-			t.Errorf("the request of the host itself is not approved: %+v", r.Status)
-		}
-		w.rest(t)
-		w.print(t)
-	})
+	for _, dns := range []bool{false, true} {
+		t.Run(fmt.Sprintf("its entry is a name: %t", dns), func(t *testing.T) {
+			inWorld(t, o, func(t *testing.T, w *world) { forge(t, w, w.addHostWith(t, dns)) })
+		})
+	}
+}
+
+func forge(t *testing.T, w *world, h *host) {
+	t.Helper()
+	joining := w.forgeAll(t, h)
+	w.listHost(t, h, true)
+	pause(w.ctx, calmFor/2) // for each request the host is asked, over SSH
+	for _, name := range joining {
+		must(t, w.Delete(w.ctx, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	w.endClaims(t, h)
+	w.rest(t)
+	own, err := w.ask(servingRequest(h.name, h.address))
+	must(t, err)
+	w.forgeRequests(t, h)
+	var r certificatesv1.CertificateSigningRequest
+	must(t, w.Get(w.ctx, client.ObjectKey{Name: own}, &r))
+	if !slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	}) {
+		t.Errorf("the request of the host itself is not approved: %+v", r.Status)
+	}
+	w.rest(t)
+	w.print(t)
 }

@@ -20,6 +20,9 @@ func isEntry(h *host) bool { return isListed(h) && !h.ofMachine }
 // isCalm is for hosts with an entry to which nothing has happened for some time: most of them are nodes.
 func isCalm(h *host) bool { return isEntry(h) && isSettled(h) }
 
+// isAddressed is for those whose entry is an address.
+func isAddressed(h *host) bool { return isCalm(h) && h.dns == "" }
+
 // isSettled is for those of Machines too.
 func isSettled(h *host) bool { return isListed(h) && isUndisturbed(h) }
 

@@ -132,7 +132,7 @@ const calmFor = 45 * time.Minute
 func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, _, _ := net.SplitHostPort(address)
 	for _, h := range w.copyHosts() {
-		if h.address != name && !slices.Contains(h.had, name) {
+		if h.address != name && h.dns != name && !slices.Contains(h.had, name) {
 			continue
 		}
 		h.dials.Add(1)

@@ -34,7 +34,9 @@ const certificateLifetime = 6 * time.Hour
 type host struct {
 	*simnode.Machine
 	name, address string
-	ssh           *memoryssh.Server
+	// dns is the name that its entry has in the place of the address; empty for none.
+	dns string
+	ssh *memoryssh.Server
 	// existing are the files that the existing operator has left.
 	existing []string
 	// had are all addresses that it has or had, if it has had several.
@@ -90,14 +92,25 @@ func (r release) program() remote.Program {
 	return memoryssh.NewProgram(text)
 }
 
+// domain is that of entries that are names.
+const domain = ".hosts.example.com"
+
 // addHost makes a host that accepts the key of the operator, without an entry, at the first address that no other has. Every second address is one of
-// Machines.
+// Machines. Some entries of the others are names.
 func (w *world) addHost(t testing.TB) *host {
+	t.Helper()
+	return w.addHostWith(t, w.hostsMade%3 == 2) //nolint:mnd // every third one
+}
+
+func (w *world) addHostWith(t testing.TB, dns bool) *host {
 	t.Helper()
 	w.hostsMade++
 	x := &host{name: fmt.Sprintf("winhost-%d", w.hostsMade)}
 	for number := 1; x.address == "" || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.address == x.address }); number++ {
 		x.address, x.ofMachine = fmt.Sprintf("10.2.0.%d", number), number%2 == 0
+	}
+	if !x.ofMachine && dns {
+		x.dns = x.name + domain
 	}
 	w.install(t, x)
 	w.mu.Lock()
@@ -132,7 +145,7 @@ func (w *world) deleteMachine(t testing.TB, x *host) {
 		return client.IgnoreNotFound(w.Delete(w.ctx, &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: x.name}}))
 	})
 	pause(w.ctx, time.Duration(w.random.Int64N(int64(time.Minute))))
-	w.network.Connect(x.address, nil)
+	w.connect(x, nil)
 	must(t, x.Close())
 	w.mu.Lock()
 	delete(w.hosts, x.name)
@@ -161,8 +174,20 @@ func (w *world) install(t testing.TB, x *host) {
 	x.ssh = memoryssh.New(x.Machine, hostKey)
 	must(t, x.ssh.Authorize(w.loginKey.PublicKey()))
 	x.ssh.Registries = &w.registries
-	w.network.Connect(x.address, x.ssh)
+	w.connect(x, x.ssh)
 }
+
+// connect puts the SSH server of a host at its address and its name; nil removes it.
+func (w *world) connect(x *host, s *memoryssh.Server) {
+	w.network.Connect(x.address, s)
+	if x.dns != "" {
+		w.network.Connect(x.dns, s)
+		w.names.setAddresses(x.dns, []string{x.address})
+	}
+}
+
+// entry is the text of its entry.
+func (h *host) entry() string { return cmp.Or(h.dns, h.address) }
 
 // allHosts are the hosts in their order.
 func (w *world) allHosts() (list []*host) {

@@ -97,7 +97,7 @@ func (w *world) listImpostor(t testing.TB, x *host) {
 	}
 	w.listHost(t, x, false)
 	pause(w.ctx, 10*time.Minute)
-	w.network.Connect(x.address, nil)
+	w.connect(x, nil)
 	must(t, x.Close())
 	w.mu.Lock()
 	delete(w.hosts, x.name)

@@ -41,7 +41,7 @@ func (w *world) writeEntries(t testing.TB) {
 	}
 	for _, h := range w.allHosts() {
 		if h.listed && !h.ofMachine {
-			entries = append(entries, fmt.Sprintf("%q: username=Administrator", h.address))
+			entries = append(entries, fmt.Sprintf("%q: username=Administrator", h.entry()))
 		}
 	}
 	if w.second != "" {
