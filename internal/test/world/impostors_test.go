@@ -162,6 +162,25 @@ func (w *world) moveEntry(t testing.TB, h *host) {
 	w.listHost(t, h, true)
 }
 
+// moveName has the name that is the entry of a host resolve to another of its addresses for a while, or to one of another host, as whoever may write into
+// the DNS can. It stays the node that it is.
+func (w *world) moveName(t testing.TB, h *host) {
+	t.Helper()
+	node := w.observer.Snapshot()[h.name]
+	to := w.freeAddress()
+	if others := w.strangeAddresses(h.name); w.random.IntN(2) == 0 {
+		to = others[w.random.IntN(len(others))]
+	} else {
+		w.addAddress(t, h, to)
+	}
+	w.tell("(the name of %s has the address %s)", h.name, to)
+	w.names.setAddresses(h.dns, []string{to})
+	w.putMirrorSet(t, 0)
+	pause(w.ctx, time.Hour+time.Duration(w.random.Int64N(int64(time.Hour))))
+	w.judgeSame(ruleMoved, node)
+	w.names.setAddresses(h.dns, []string{h.address})
+}
+
 func (w *world) setAddress(h *host, address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,6 +308,14 @@ func TestEntriesOfAHost(t *testing.T) {
 		w.rest(t)
 		w.listHost(t, h, false)
 		w.rest(t)
+		named := w.addHostWith(t, true)
+		w.listHost(t, named, true)
+		w.rest(t)
+		for range 3 {
+			pause(w.ctx, calmFor)
+			w.moveName(t, named)
+			w.rest(t)
+		}
 		w.print(t)
 	})
 }
