@@ -60,8 +60,11 @@ func (re *rejoiner) findExpired(ctx context.Context, node *corev1.Node) (reconci
 		return reconcile.Result{RequeueAfter: left + time.Second}, nil
 	}
 	h, about, err := re.hostOf(ctx, node)
-	if err != nil || about == nil {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if about == nil { // the Node does not change when the name of its entry is found again
+		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
 	expires, err := re.certificateExpiry(ctx, h)
 	if hosts.IsHostBusy(err) {
