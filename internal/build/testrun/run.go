@@ -124,7 +124,7 @@ type printer struct {
 func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.o.Out, format, args...) }
 
 // goTest runs go test once, and returns its output and its exit status. Without go vet, which takes a fifth of the
-// time: make lint runs it. Without tables for debuggers, which take a quarter of the time of linking.
+// time: make lint runs it. Without tables for debuggers, which take a fifth of the time of linking.
 func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off", "-ldflags=-w"}, args...)...)
 	cmd.Dir, cmd.Env = p.o.Dir, p.scratch.environment()
