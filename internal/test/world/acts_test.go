@@ -102,7 +102,7 @@ func (w *world) acts() []act {
 		{"an impostor has the entry of a host that is off", hosts(1), true, w.toEachHost(isCalm, w.replaceHost)},
 		{"a host has a second entry", hosts(1), true, w.toEachHost(isAddressed, w.secondEntry)},
 		{"the entry of a host is replaced", hosts(1), false, w.toEachHost(isAddressed, w.moveEntry)},
-		{"the name of a host has another address", hosts(1), true, w.toEachHost(func(h *host) bool { return isCalm(h) && h.dns != "" }, w.moveName)},
+		{"the name of a host has another address", hosts(1), true, w.toEachHost(isNamed, w.moveName)},
 		{"certificates are asked for that a host must not get", hosts(2), true, w.toEachHost(isEntry, w.forgeRequests)},
 		{"the clock of a host is wrong", hosts(1), true, w.toEachHost(isCalm, w.setClock)},
 		{"the existing operator has taken a host back", hosts(3), false, w.toEachHost(isSettled, w.returnHost)},

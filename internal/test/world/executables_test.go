@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,14 +95,9 @@ func readRaw(s *store.Store, name string) ([]byte, error) {
 // digest is that of all executables which nodes get in a cluster of a minor version of Kubernetes.
 func (r release) digest(minor string) bundle.Digest { return r.set.For(minor).Digest() }
 
-// minorOf returns the minor version of Kubernetes for which executables of this release are.
-func (r release) minorOf(executables bundle.Digest) (string, bool) {
-	for _, k := range kubernetes() {
-		if r.digest(k.Minor) == executables {
-			return k.Minor, true
-		}
-	}
-	return "", false
+// has reports whether executables are those of this release for a minor version of Kubernetes.
+func (r release) has(executables bundle.Digest) bool {
+	return slices.ContainsFunc(kubernetes(), func(k payload.Release) bool { return r.digest(k.Minor) == executables })
 }
 
 // put writes its executables to a host, in the place of those that a light node has at first.

@@ -254,9 +254,7 @@ func (w *world) forgeRequests(t testing.TB, h *host) {
 func (w *world) claim(t testing.TB, h *host, list, addresses []string) {
 	t.Helper()
 	w.names.setNames(h.address, list)
-	if h.dns != "" {
-		w.names.setAddresses(h.dns, append([]string{h.address}, addresses...))
-	}
+	w.setNameOf(h, append([]string{h.address}, addresses...)...)
 	must(t, h.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = append([]string{h.address}, addresses...) }))
 	for _, a := range ofCluster() {
 		w.network.Connect(a, h.ssh)
@@ -267,9 +265,7 @@ func (w *world) claim(t testing.TB, h *host, list, addresses []string) {
 func (w *world) endClaims(t testing.TB, h *host) {
 	t.Helper()
 	w.names.setNames(h.address, nil)
-	if h.dns != "" {
-		w.names.setAddresses(h.dns, []string{h.address})
-	}
+	w.setNameOf(h, h.address)
 	must(t, h.Host.Edit(w.ctx, func(s *simulation.State) { s.Facts.Addresses = []string{h.address} }))
 	for _, a := range ofCluster() {
 		w.network.Connect(a, nil)
@@ -393,6 +389,7 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
+// forge has a host ask for what it must not get, before and after it has joined.
 func forge(t *testing.T, w *world, h *host) {
 	t.Helper()
 	joining := w.forgeAll(t, h)

@@ -23,6 +23,9 @@ func isCalm(h *host) bool { return isEntry(h) && isSettled(h) }
 // isAddressed is for those whose entry is an address.
 func isAddressed(h *host) bool { return isCalm(h) && h.dns == "" }
 
+// isNamed is for those whose entry is a name.
+func isNamed(h *host) bool { return isCalm(h) && h.dns != "" }
+
 // isSettled is for those of Machines too.
 func isSettled(h *host) bool { return isListed(h) && isUndisturbed(h) }
 

@@ -18,6 +18,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
+	"wmco/internal/test/existing"
 	"wmco/internal/test/observer"
 )
 
@@ -57,8 +58,13 @@ func (w *world) unrestOfHosts(nodes map[string]corev1.Node) string {
 	return ""
 }
 
-// stays is what a removal leaves: the program that has done it over SSH, and what is of the existing operator alone (docs/takeover.md).
-func (h *host) stays() []string { return append(slices.Clone(h.existing), bundle.UploadFolder) }
+// stays is what a removal leaves: the program that has done it over SSH, and some of the existing operator, but no key of its agent (docs/takeover.md).
+func (h *host) stays() []string {
+	if h.returned {
+		return []string{bundle.UploadFolder, existing.Agent, `C:\Temp`}
+	}
+	return []string{bundle.UploadFolder}
+}
 
 // stateOf describes a host, for messages.
 func (w *world) stateOf(h *host) string {
@@ -130,7 +136,7 @@ const calmFor = 45 * time.Minute
 // dial is how operators reach hosts. Each attempt is judged: none is needed for a host that has joined, whose agent reports, that has its entry and the
 // executables of the operator (docs/keys.md, When the operator logs in).
 func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	name, _, _ := net.SplitHostPort(address)
+	name, port, _ := net.SplitHostPort(address)
 	for _, h := range w.copyHosts() {
 		if h.address != name && h.dns != name && !slices.Contains(h.had, name) {
 			continue
@@ -143,6 +149,9 @@ func (w *world) dial(ctx context.Context, network, address string) (net.Conn, er
 		if err := w.Get(w.ctx, client.ObjectKey{Name: h.name}, &n); err == nil && calm && (w.worksAlone(n) || w.fetchesAlone(n)) {
 			w.observer.Violate(ruleLogin, "%s: %s", h.name, observer.DescribeNode(n))
 		}
+	}
+	if at, err := w.names.LookupHost(ctx, name); err == nil {
+		address = net.JoinHostPort(at[0], port)
 	}
 	return w.network.Dial(ctx, network, address)
 }

@@ -37,8 +37,8 @@ type host struct {
 	// dns is the name that its entry has in the place of the address; empty for none.
 	dns string
 	ssh *memoryssh.Server
-	// existing are the files that the existing operator has left.
-	existing []string
+	// returned reports whether the existing operator has had it.
+	returned bool
 	// had are all addresses that it has or had, if it has had several.
 	had []string
 	// impostor reports whether it is no host that joins; says is the name that it says it has.
@@ -95,21 +95,22 @@ func (r release) program() remote.Program {
 // domain is that of entries that are names.
 const domain = ".hosts.example.com"
 
-// addHost makes a host that accepts the key of the operator, without an entry, at the first address that no other has. Every second address is one of
-// Machines. Some entries of the others are names.
+// addHost makes a host that accepts the key of the operator, without an entry. The entry of every third one is a name.
 func (w *world) addHost(t testing.TB) *host {
 	t.Helper()
-	return w.addHostWith(t, w.hostsMade%3 == 2) //nolint:mnd // every third one
+	return w.addHostWith(t, w.hostsMade%3 == 2) //nolint:mnd // of three
 }
 
+// addHostWith makes one at the first address that no other has. Every second address is one of Machines, which have no entry.
 func (w *world) addHostWith(t testing.TB, dns bool) *host {
 	t.Helper()
 	w.hostsMade++
+	step := map[bool]int{true: 2, false: 1}[dns]
 	x := &host{name: fmt.Sprintf("winhost-%d", w.hostsMade)}
-	for number := 1; x.address == "" || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.address == x.address }); number++ {
+	for number := 1; x.address == "" || slices.ContainsFunc(w.allHosts(), func(h *host) bool { return h.address == x.address }); number += step {
 		x.address, x.ofMachine = fmt.Sprintf("10.2.0.%d", number), number%2 == 0
 	}
-	if !x.ofMachine && dns {
+	if dns {
 		x.dns = x.name + domain
 	}
 	w.install(t, x)
@@ -159,7 +160,7 @@ func (w *world) deleteMachine(t testing.TB, x *host) {
 func (w *world) install(t testing.TB, x *host) {
 	t.Helper()
 	var err error
-	x.existing = nil
+	x.returned = false
 	x.Machine, err = simnode.New(simnode.Options{
 		Facts: bundle.Facts{
 			Schema: bundle.FactsSchema, HostName: strings.ToUpper(cmp.Or(x.says, x.name)), Addresses: []string{x.address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
@@ -177,12 +178,16 @@ func (w *world) install(t testing.TB, x *host) {
 	w.connect(x, x.ssh)
 }
 
-// connect puts the SSH server of a host at its address and its name; nil removes it.
+// connect puts the SSH server of a host at its address, to which its name leads; nil removes it.
 func (w *world) connect(x *host, s *memoryssh.Server) {
 	w.network.Connect(x.address, s)
+	w.setNameOf(x, x.address)
+}
+
+// setNameOf has the resolver know addresses of the name of a host, if it has one.
+func (w *world) setNameOf(x *host, addresses ...string) {
 	if x.dns != "" {
-		w.network.Connect(x.dns, s)
-		w.names.setAddresses(x.dns, []string{x.address})
+		w.names.setAddresses(x.dns, addresses)
 	}
 }
 

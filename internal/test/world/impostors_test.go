@@ -97,6 +97,11 @@ func (w *world) listImpostor(t testing.TB, x *host) {
 	}
 	w.listHost(t, x, false)
 	pause(w.ctx, 10*time.Minute)
+	w.removeImpostor(t, x)
+}
+
+func (w *world) removeImpostor(t testing.TB, x *host) {
+	t.Helper()
 	w.connect(x, nil)
 	must(t, x.Close())
 	w.mu.Lock()
@@ -162,23 +167,58 @@ func (w *world) moveEntry(t testing.TB, h *host) {
 	w.listHost(t, h, true)
 }
 
-// moveName has the name that is the entry of a host resolve to another of its addresses for a while, or to one of another host, as whoever may write into
-// the DNS can. It stays the node that it is.
+// moveName has the name of a host, which is its entry, lead to another of its addresses, to one of something else, or to an impostor.
 func (w *world) moveName(t testing.TB, h *host) {
 	t.Helper()
-	node := w.observer.Snapshot()[h.name]
-	to := w.freeAddress()
-	if others := w.strangeAddresses(h.name); w.random.IntN(2) == 0 {
-		to = others[w.random.IntN(len(others))]
-	} else {
+	expires := w.random.IntN(2) == 0
+	switch others := w.strangeAddresses(h.name); w.random.IntN(3) { //nolint:mnd // of three
+	case 0:
+		to := w.freeAddress()
 		w.addAddress(t, h, to)
+		w.nameAs(t, h, to, expires)
+	case 1:
+		w.nameAs(t, h, others[w.random.IntN(len(others))], expires)
+	default:
+		w.nameAsImpostor(t, h, expires)
 	}
-	w.tell("(the name of %s has the address %s)", h.name, to)
-	w.names.setAddresses(h.dns, []string{to})
+}
+
+func (w *world) nameAsImpostor(t testing.TB, h *host, expires bool) {
+	t.Helper()
+	x := w.addImpostor(t, h.name, h.address)
+	w.nameAs(t, h, x.address, expires)
+	w.removeImpostor(t, x)
+}
+
+// nameAs has the name of a host lead to an address for a while, in which the certificate of its kubelet may expire. It stays the node that it is until
+// then, and nothing that answers at the address is logged in to in its place.
+func (w *world) nameAs(t testing.TB, h *host, address string, expires bool) {
+	t.Helper()
+	node, logins := w.observer.Snapshot()[h.name], w.loginsAt(address)
+	w.tell("(the name of %s leads to %s)", h.name, address)
+	w.setNameOf(h, address)
 	w.putMirrorSet(t, 0)
+	if expires {
+		w.expireCertificate(t, h)
+	}
 	pause(w.ctx, time.Hour+time.Duration(w.random.Int64N(int64(time.Hour))))
-	w.judgeSame(ruleMoved, node)
-	w.names.setAddresses(h.dns, []string{h.address})
+	if now := w.loginsAt(address); now != logins {
+		w.observer.Violate(ruleImpostor, "%d logins at %s, for %s", now-logins, address, h.name)
+	}
+	if !expires {
+		w.judgeSame(ruleMoved, node)
+	}
+	w.setNameOf(h, h.address)
+}
+
+// loginsAt is how many logins there were at an address of a host.
+func (w *world) loginsAt(address string) int {
+	for _, h := range w.allHosts() {
+		if h.address == address {
+			return h.ssh.Logins()
+		}
+	}
+	return 0
 }
 
 func (w *world) setAddress(h *host, address string) {
@@ -289,7 +329,7 @@ func (w *world) sayOf(t testing.TB, name string, x lie) {
 // TestEntriesOfAHost: a host that is a node stays the node that it is when it gets a second entry, and when its entry becomes another of its addresses.
 // Hosts that say that they are other nodes do not become these.
 func TestEntriesOfAHost(t *testing.T) {
-	o := options{nodes: 2, hosts: 2, certificates: 6 * time.Hour, seed: 1, patience: 3 * time.Hour, collection: time.Hour}
+	o := options{nodes: 2, hosts: 2, certificates: 6 * time.Hour, seed: 1, patience: time.Hour, collection: time.Hour}
 	inWorld(t, o, func(t *testing.T, w *world) {
 		h := w.addHost(t)
 		w.listHost(t, h, true)
@@ -306,16 +346,19 @@ func TestEntriesOfAHost(t *testing.T) {
 		w.replaceHost(t, h)
 		w.listHost(t, h, true)
 		w.rest(t)
-		w.listHost(t, h, false)
-		w.rest(t)
 		named := w.addHostWith(t, true)
 		w.listHost(t, named, true)
 		w.rest(t)
-		for range 3 {
-			pause(w.ctx, calmFor)
-			w.moveName(t, named)
-			w.rest(t)
-		}
+		pause(w.ctx, 2*calmFor)
+		w.nameAs(t, named, h.address, false)
+		w.rest(t)
+		w.nameAs(t, named, h.address, true)
+		w.rest(t)
+		pause(w.ctx, 2*calmFor)
+		w.nameAsImpostor(t, named, true)
+		w.rest(t)
+		w.listHost(t, h, false)
+		w.rest(t)
 		w.print(t)
 	})
 }

@@ -231,7 +231,8 @@ func (w *world) endOf(t testing.TB) string {
 	return ""
 }
 
-// leftOn returns what is left on a host that was removed, but some files and what some folders have; empty for nothing. The next boot removes the program that has done it.
+// leftOn returns what is left on a host that was removed, but some files and what some folders have; empty for nothing. The next boot removes the program
+// that has done it.
 func leftOn(s simulation.Snapshot, but ...string) string {
 	for name := range s.Services {
 		return "the service " + name

@@ -339,8 +339,8 @@ func (w *world) days(t *testing.T) {
 	w.rest(t)
 }
 
-// TestAHostThatFailsForItsOwnFaultHoldsUpNobody: the first node of a change has a full disk, denies writes or is off. All others follow within an hour.
-func TestAHostThatFailsForItsOwnFaultHoldsUpNobody(t *testing.T) {
+// TestAHostThatFailsForItsOwnFaultHoldsUpNoOther: the first node of a change has a full disk, denies writes or is off. All others follow within an hour.
+func TestAHostThatFailsForItsOwnFaultHoldsUpNoOther(t *testing.T) {
 	inWorld(t, options{nodes: 4, seed: 1, patience: time.Hour, collection: time.Hour}, func(t *testing.T, w *world) {
 		full := func(s *simulation.Script) { s.Full = []string{`C:`} }
 		denies := func(s *simulation.Script) { s.Denied = []string{`C:\k`} }

@@ -430,11 +430,7 @@ func (w *world) judgeVersion(before, after corev1.Node) {
 	}
 	d, _ := published.DecodeDesired(before.Annotations[published.DesiredAnnotation])
 	r, _ := published.DecodeReport(before.Annotations[published.ReportAnnotation])
-	i := slices.IndexFunc(w.releases, func(r release) bool { return r.version == version })
-	has := i >= 0
-	if has {
-		_, has = w.releases[i].minorOf(d.Payload)
-	}
+	has := slices.ContainsFunc(w.releases, func(r release) bool { return r.version == version && r.has(d.Payload) })
 	if !has || r.Applied != d.Bundle {
 		w.observer.Violate(ruleVersion, "%s gets %s, with executables %s and bundle %s; it was told of %s", before.Name, version, d.Payload.Short(), r.Applied.Short(), d.Bundle.Short())
 	}
