@@ -85,7 +85,7 @@ func OfJoins() []Fault {
 	if Whole() {
 		return All()
 	}
-	return []Fault{ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock}
+	return []Fault{ServerErrors, Denied, LostAnswers, CutBodies, GarbledWatches, SkewedClock}
 }
 
 const (
