@@ -66,7 +66,7 @@ TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n + 2 )))
 # The tiers. Each test belongs to the first one that can run it:
 #
 #	test       needs Go, an API server that is built here, and OpenSSH; whoever changes the code runs it
-#	test-all   also other programs (containerd, promtool, Wine, OLM, older API servers) and stories of whole clusters
+#	test-all   also other programs (containerd, promtool, pipelines of GitHub and GitLab, Wine, OLM, older API servers) and stories of whole clusters
 #	ci-full    also storms, long simulations, the race detector and the whole payload
 #
 # Packages that make test leaves out, and the tests of others that need another program.
@@ -74,7 +74,9 @@ STORIES := ./internal/test/jointest
 WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
 LONG_TESTS := TestTheObserverFindsFaultsOfTheOperator
 OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
-PROGRAM_TESTS := TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
+PROGRAM_TESTS := TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules \
+	TestAPullRequestRunsNothing TestPipelinesCommentOnWhatAPullRequestChanges TestALinkForTheProgramOfGitLab TestACommentOfAnotherAccountIsLeft \
+	TestTheCommentIsThatOfTheAuthor TestTheCommentSaysThatOtherInputsAreCompared TestALongCommentIsShortened TestAFileThatIsNoInputIsNotQuoted
 PAYLOAD_TESTS := TestPatchesFitTheirModules TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
 # $(call pattern,TestA TestB): the value of -run or -skip for tests.
 space := $(subst ,, )
@@ -104,9 +106,9 @@ test-all: test test-with-programs test-modules test-payload test-stories test-wi
 
 # Root installs promtool; containerd runs as root.
 .PHONY: test-with-programs
-test-with-programs: setup $(TESTRUN) containerd-if-possible promtool-if-possible ## the tests with containerd and promtool
+test-with-programs: setup $(TESTRUN) containerd-if-possible promtool-if-possible test-programs ## the tests with containerd, promtool and pipelines
 	@$(STEP) "testing with other programs" hack/go-test programs -- -count=1 -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(PROGRAM_TESTS))' \
-		./applier/agent/images/cri ./internal/verify/monitoring
+		./applier/agent/images/cri ./internal/verify/monitoring ./cmd/wmco
 
 .PHONY: test-payload
 test-payload: setup $(TESTRUN) payload-if-possible ## the executables that were built have what the table says

@@ -52,7 +52,7 @@ func startOperatorProcess(t testing.TB, programs *sshtest.Shared, f operatorFlag
 		arguments = append(arguments, "--metrics-address="+f.metrics)
 	}
 	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), programs.Command, arguments...)} //nolint:gosec // it was built just now
-	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB")                     // deploy/manager/deployment.yaml
+	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOGC=100", "GOMEMLIMIT=1792MiB")         // deploy/manager/deployment.yaml
 	if f.pod != "" {
 		o.Env = append(o.Env, podVariable+"="+f.pod)
 	}

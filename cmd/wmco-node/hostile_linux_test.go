@@ -85,7 +85,7 @@ func (s simulated) watched(t *testing.T, stdin []byte, args ...string) (status i
 	ctx, cancel := context.WithTimeout(t.Context(), mostTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.program, args...)
-	cmd.Env, cmd.Stdin = append(os.Environ(), "WMCO_NODE_ROOT="+s.root), bytes.NewReader(stdin)
+	cmd.Env, cmd.Stdin = append(os.Environ(), "WMCO_NODE_ROOT="+s.root, "GOGC=100"), bytes.NewReader(stdin)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -256,7 +256,7 @@ func (w *world) process(s settings) *operator {
 	text, err := json.Marshal(s)
 	must(w.t, err)
 	o := &operator{Cmd: exec.CommandContext(context.Background(), os.Args[0]), t: w.t}
-	o.Env = append(os.Environ(), operatorVariable+"="+string(text))
+	o.Env = append(os.Environ(), operatorVariable+"="+string(text), "GOGC=100")
 	o.Stderr = w.output()
 	o.stdin, err = o.StdinPipe()
 	must(w.t, err)
