@@ -146,11 +146,9 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	joiner := &configure.Joiner{
 		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.ListVersions, Payload: o.Payload,
 			Now: o.Now, Held: deletions.HeldChangesFunc(nodes, windowsnode.VerifyWith(s.signs.OpenDesired))},
-		Reader: cached, Client: cached, Inputs: s.read,
-		Executables: s.executables,
-		Hosts:       o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login,
-		Version: o.Version,
-		Log:     log.WithName("join"), Now: o.Now, Elapsed: o.elapsed, Silence: o.Silence, Random: rand.Read,
+		Reader: cached, Client: cached, Inputs: s.read, Executables: s.executables,
+		Hosts: o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login,
+		Version: o.Version, Log: log.WithName("join"), Now: o.Now, Elapsed: o.elapsed, Silence: o.Silence, Random: rand.Read,
 		Unjoined: s.unjoined, Counters: s.counters, ReadDesired: windowsnode.VerifyWith(s.signs.OpenDesired),
 	}
 	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("hostkeys")}
@@ -159,6 +157,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		Now: o.Now, Elapsed: o.elapsed,
 		Replacements: machine.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
 	}
+	joiner.BeforeMachineJoins = machines.EndReplacing
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
 		node.New(node.Options{
 			Decoded: m.Decoded, Joiner: joiner, Drainer: drain.Drainer{Client: clients}, Machines: machines,

@@ -78,6 +78,11 @@ func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress
 	if h.awaitsImages(node, wanted) {
 		return pullingImages(node), nil
 	}
+	if h.MachineName != "" {
+		if err := h.BeforeMachineJoins(ctx, h.MachineName); err != nil {
+			return Progress{}, err
+		}
+	}
 	if err := h.uncordonAndMark(ctx, node.Node); err != nil {
 		return Progress{}, err
 	}

@@ -1,6 +1,9 @@
 package configure
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -286,6 +289,33 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 				t.Errorf("afterwards: %+v", p)
 			}
 		})
+	}
+}
+
+// TestWhatComesBeforeAMachineJoinsIsDoneAgain after an error: later, nobody sees that its Node has joined just now.
+func TestWhatComesBeforeAMachineJoinsIsDoneAgain(t *testing.T) {
+	s := newScene(t)
+	s.onlyMachine("m")
+	s.isNode(ready)
+	s.addRecord(record.New(record.OfMachine("uid-m")).WithAcceptedKey(s.publicKey(), recordKey()))
+	var asked []string
+	fails := errAPIServer
+	s.joiner.BeforeMachineJoins = func(_ context.Context, machine string) error {
+		asked = append(asked, fmt.Sprintf("%s, joined: %t", machine, s.node("win-a").Annotations[VersionAnnotation] == version))
+		return fails
+	}
+	s.join(hostA)
+	s.publish(s.applied())
+	if p, err := s.joiner.JoinHost(t.Context(), Ref{Machine: "m"}); !errors.Is(err, errAPIServer) || p.State == StateJoined {
+		t.Errorf("it fails: %+v, %v", p, err)
+	}
+	fails = nil
+	if p := s.join(hostA); p.State != StateJoined || !p.Finished {
+		t.Errorf("afterwards: %+v", p)
+	}
+	s.join(hostA)
+	if diff := cmp.Diff([]string{"m, joined: false", "m, joined: false"}, asked); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

@@ -59,6 +59,9 @@ type Joiner struct {
 	Unjoined *Unjoined
 	// Counters count joins and failures.
 	Counters Counters
+	// BeforeMachineJoins is called with the name of a Machine before its Node is marked as joined, and again after an
+	// error. What came after the mark would be lost with the operator: only one call sees that a node has joined.
+	BeforeMachineJoins func(ctx context.Context, machine string) error
 
 	// unregistered is how long hosts have had the join-stage bundle and no Node.
 	unregistered Sightings

@@ -135,16 +135,25 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	if p.Finished {
 		m.Joiner.Counters.CountMachine(m.Now().Sub(machine.CreationTimestamp.Time))
-		if i := slices.IndexFunc(machine.OwnerReferences, isMachineSet); i >= 0 {
-			if err := m.Replacements.resetReplacements(ctx, machine.OwnerReferences[i].Name); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
 	}
 	m.Joiner.Unjoined.RecordProgress(req.Name, p)
 	configure.RecordProgress(m.Events, machineReference(machine), p, eventMachineSetup, eventMachineSetupFailure)
 	m.Log.V(1).Info("machine", "name", machine.Name, "state", p.State, "reason", p.Reason)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// EndReplacing forgets how many Machines of the MachineSet of this one were replaced, before its Node counts as joined
+// (configure.Joiner). If it fails, it is called again.
+func (m *Machines) EndReplacing(ctx context.Context, name string) error {
+	machine, err := m.readMachine(ctx, name)
+	if err != nil {
+		return fmt.Errorf("reading Machine %s: %w", name, err)
+	}
+	i := slices.IndexFunc(machine.OwnerReferences, isMachineSet)
+	if i < 0 {
+		return nil
+	}
+	return m.Replacements.resetReplacements(ctx, machine.OwnerReferences[i].Name)
 }
 
 // joinMachine does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -142,6 +143,35 @@ func TestReplacementsAreCounted(t *testing.T) {
 	}
 	if o.replaced("other") != "1" {
 		t.Errorf("the count of another MachineSet is %q", o.replaced("other"))
+	}
+}
+
+// TestAMachineThatJoinsEndsTheCount of its MachineSet alone.
+func TestAMachineThatJoinsEndsTheCount(t *testing.T) {
+	o := newOperator(t, refusesLogin)
+	o.machine("set", "of-set", "192.0.2.41")
+	o.machine("", "of-none", "192.0.2.42")
+	for _, set := range []string{"set", "other"} {
+		must(t, o.Replacements.addReplacement(t.Context(), set, 1))
+	}
+	must(t, o.EndReplacing(t.Context(), "of-none"))
+	if got := o.replaced("set"); got != "1" {
+		t.Errorf("a Machine of no MachineSet: the count is %q", got)
+	}
+	broken := errors.New("no answer")
+	o.intercept(interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return broken
+	}})
+	if err := o.EndReplacing(t.Context(), "of-set"); !errors.Is(err, broken) || o.replaced("set") != "1" {
+		t.Errorf("%v, the count is %q", err, o.replaced("set"))
+	}
+	o.intercept(interceptor.Funcs{})
+	must(t, o.EndReplacing(t.Context(), "of-set"))
+	if set, other := o.replaced("set"), o.replaced("other"); set != "" || other != "1" {
+		t.Errorf("the counts are %q and %q", set, other)
+	}
+	if err := o.EndReplacing(t.Context(), "gone"); !apierrors.IsNotFound(err) {
+		t.Error(err)
 	}
 }
 
