@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -115,34 +116,71 @@ func TestARefusalAfterTheHostHasJoined(t *testing.T) {
 	}
 }
 
-// TestReplacementsAreCounted until one of the MachineSet has joined. A value that a person wrote counts as too many.
+// TestReplacementsAreCounted until one of the MachineSet has joined. A value that a person wrote counts as too many, and one of older versions has no UID.
 func TestReplacementsAreCounted(t *testing.T) {
 	o := newOperator(t, refusesLogin)
 	r := o.Replacements
-	var got []int
-	count := func() {
+	edit := func(text string) {
 		t.Helper()
-		n, err := r.countReplacements(t.Context(), "set")
-		must(t, err)
-		got = append(got, n)
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"set":"`+text+`"}}`))
+		must(t, o.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: replacementsName}}, patch))
 	}
 	must(t, r.resetReplacements(t.Context(), "set")) // of none
-	count()
-	for _, more := range []int{1, 1, -1, -1, -1, 1} {
-		must(t, r.addReplacement(t.Context(), "set", more))
-		count()
-	}
-	must(t, r.addReplacement(t.Context(), "other", 1))
-	must(t, r.resetReplacements(t.Context(), "set"))
-	count()
-	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"set":"none"}}`))
-	must(t, o.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: replacementsName}}, edit))
-	count()
-	if diff := cmp.Diff([]int{0, 1, 2, 1, 0, 0, 1, 0, replacementsInARow}, got); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
+	for _, step := range []struct {
+		what string
+		do   func()
+		want replaced
+	}{
+		{"none", func() {}, replaced{}},
+		{"one", func() { must(t, r.noteReplacement(t.Context(), "set", replaced{1, "first"})) }, replaced{1, "first"}},
+		{"two", func() { must(t, r.noteReplacement(t.Context(), "set", replaced{2, "second"})) }, replaced{2, "second"}},
+		{"another MachineSet", func() { must(t, r.noteReplacement(t.Context(), "other", replaced{1, "x"})) }, replaced{2, "second"}},
+		{"one has joined", func() { must(t, r.resetReplacements(t.Context(), "set")) }, replaced{}},
+		{"an older version", func() { edit("1") }, replaced{count: 1}},
+		{"a person", func() { edit("none") }, replaced{count: replacementsInARow}},
+	} {
+		step.do()
+		got, err := r.countReplacements(t.Context(), "set")
+		must(t, err)
+		if got != step.want {
+			t.Errorf("%s: %+v, want %+v", step.what, got, step.want)
+		}
 	}
 	if o.replaced("other") != "1" {
 		t.Errorf("the count of another MachineSet is %q", o.replaced("other"))
+	}
+}
+
+// TestADeletionThatWasOnlyNotedIsNone: the API server has failed, or the operator has ended. The Machine is deleted with the next try, and another one
+// of its MachineSet is replaced if this one need not be any more.
+func TestADeletionThatWasOnlyNotedIsNone(t *testing.T) {
+	for _, authority := range []machinev1beta1.MachineAuthority{machinev1beta1.MachineAuthorityMachineAPI, machinev1beta1.MachineAuthorityClusterAPI} {
+		o := newOperator(t, refusesLogin, originalKind())
+		list := map[string]*machinev1beta1.Machine{}
+		for i, name := range []string{"first", "second"} {
+			list[name] = o.machine("set", name, fmt.Sprintf("192.0.2.%d", 41+i), hasNode, belongsTo(authority))
+			o.original("set", name)
+		}
+		broken := errors.New("no answer")
+		o.intercept(interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return broken }})
+		for _, name := range []string{"first", "first"} {
+			if why, err := o.ReplaceNode(t.Context(), list[name].UID, "because"); !errors.Is(err, broken) || why != "" {
+				t.Fatalf("%s %s: %q, %v", authority, name, why, err)
+			}
+		}
+		if authority == machinev1beta1.MachineAuthorityMachineAPI {
+			if why, err := o.ReplaceNode(t.Context(), list["second"].UID, "because"); !errors.Is(err, broken) || why != "" {
+				t.Fatalf("second: %q, %v", why, err)
+			}
+		}
+		o.intercept(interceptor.Funcs{})
+		why, err := o.ReplaceNode(t.Context(), list["first"].UID, "because")
+		if must(t, err); why != "" || o.replaced("set") != "1" {
+			t.Errorf("%s: %q, counted %q", authority, why, o.replaced("set"))
+		}
+		if why, err := o.ReplaceNode(t.Context(), list["second"].UID, "because"); err != nil || why == "" {
+			t.Errorf("%s: two at once: %v", authority, err)
+		}
 	}
 }
 
@@ -152,7 +190,7 @@ func TestAMachineThatJoinsEndsTheCount(t *testing.T) {
 	o.machine("set", "of-set", "192.0.2.41")
 	o.machine("", "of-none", "192.0.2.42")
 	for _, set := range []string{"set", "other"} {
-		must(t, o.Replacements.addReplacement(t.Context(), set, 1))
+		must(t, o.Replacements.noteReplacement(t.Context(), set, replaced{1, "uid"}))
 	}
 	must(t, o.EndReplacing(t.Context(), "of-none"))
 	if got := o.replaced("set"); got != "1" {

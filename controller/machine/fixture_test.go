@@ -258,12 +258,13 @@ func (o *operator) remove(m *machinev1beta1.Machine) {
 	must(o.t, client.IgnoreNotFound(o.Patch(o.t.Context(), m.DeepCopy(), none)))
 }
 
-// replaced is how many Machines of a MachineSet were replaced in a row.
+// replaced is how many Machines of a MachineSet were replaced in a row, as it is noted.
 func (o *operator) replaced(set string) string {
 	o.t.Helper()
 	var cm corev1.ConfigMap
 	must(o.t, client.IgnoreNotFound(o.WithWatch.Get(o.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: replacementsName}, &cm)))
-	return cm.Data[set]
+	number, _, _ := strings.Cut(cm.Data[set], " ")
+	return number
 }
 
 // contains reports whether a text of the list has all parts.

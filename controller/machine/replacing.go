@@ -2,13 +2,11 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,22 +90,9 @@ type deletion struct {
 	// (findAuthority).
 	machine *machinev1beta1.Machine
 	object  client.Object
-	// set is the name of the MachineSet that creates another one.
-	set string
-}
-
-// isUndeleted reports whether the object is there and not being deleted. A request that was repeated after an error of
-// the API server can be refused although the first one has deleted the object.
-func (m *Machines) isUndeleted(ctx context.Context, d deletion) bool {
-	uid := d.object.GetUID()
-	if _, isMachine := d.object.(*machinev1beta1.Machine); !isMachine {
-		now, _, err := m.findOriginal(ctx, d.machine) // not one that is being deleted
-		return err == nil && now != nil && now.GetUID() == uid
-	}
-	list, err := m.listMachines(ctx)
-	return err == nil && slices.ContainsFunc(list, func(now machinev1beta1.Machine) bool {
-		return now.UID == uid && now.DeletionTimestamp.IsZero()
-	})
+	// set is the name of the MachineSet that creates another one, and count how many of its Machines were replaced.
+	set   string
+	count int
 }
 
 // listMachines returns the Machines of Windows hosts as the API server has them.
@@ -120,16 +105,13 @@ func (m *Machines) listMachines(ctx context.Context) ([]machinev1beta1.Machine, 
 
 // deletePlanned deletes the object, if it has not changed since it was read.
 func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string) error {
-	// Noted before it is done: one too many in the count stops too early, one too few never stops.
-	if err := m.Replacements.addReplacement(ctx, d.set, 1); err != nil {
+	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
+	// Noted before it is done: one too few in the count never stops.
+	if err := m.Replacements.noteReplacement(ctx, d.set, replaced{d.count + 1, uid}); err != nil {
 		return fmt.Errorf("noting that a Machine is replaced: %w", err)
 	}
-	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
 	if err := m.Client.Delete(ctx, d.object,
 		client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-		if apierrors.IsForbidden(err) || apierrors.IsConflict(err) && m.isUndeleted(ctx, d) {
-			err = errors.Join(err, m.Replacements.addReplacement(ctx, d.set, -1))
-		}
 		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed,
 			actionReplace, "%s", configure.Progress{Message: m.explainRefusal(d.machine, err)}.DisplayText())
 		return fmt.Errorf("deleting Machine %s: %w", d.machine.Name, err)
@@ -162,15 +144,20 @@ func (m *Machines) planDeletion(ctx context.Context, uid types.UID, l limits) (d
 	if why := whyNotNow(d.machine, list, owner.UID, l); why != "" {
 		return d, why, nil
 	}
-	count, err := m.Replacements.countReplacements(ctx, owner.Name)
+	if d.object, why, err = m.findAuthority(ctx, d.machine); err != nil || why != "" {
+		return d, why, err
+	}
+	noted, err := m.Replacements.countReplacements(ctx, owner.Name)
 	if err != nil {
 		return d, "", err
 	}
-	if count >= l.inARow {
-		return d, describeCount(owner.Name, count, l), nil
+	if d.count = noted.count; noted.isUndone(d.object, list) {
+		d.count--
 	}
-	d.object, why, err = m.findAuthority(ctx, d.machine)
-	return d, why, err
+	if d.count >= l.inARow {
+		return d, describeCount(owner.Name, d.count, l), nil
+	}
+	return d, "", nil
 }
 
 // whyNotNow returns what the Machines of a MachineSet say against replacing one of them now, empty if they do not.

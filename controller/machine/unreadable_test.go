@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestCountsThatCannotBeReadAreAnError: nothing is counted, taken back or forgotten while the API server fails.
+// TestCountsThatCannotBeReadAreAnError: nothing is counted or forgotten while the API server fails.
 func TestCountsThatCannotBeReadAreAnError(t *testing.T) {
 	fails := errors.New("the API server refuses")
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -20,7 +20,7 @@ func TestCountsThatCannotBeReadAreAnError(t *testing.T) {
 	})
 	r := Replacements{Live: c, Client: c, Namespace: "n"}
 	_, err := r.countReplacements(t.Context(), "set")
-	for name, err := range map[string]error{"counting": err, "adding": r.addReplacement(t.Context(), "set", 1), "forgetting": r.resetReplacements(t.Context(), "set")} {
+	for name, err := range map[string]error{"counting": err, "adding": r.noteReplacement(t.Context(), "set", replaced{1, "uid"}), "forgetting": r.resetReplacements(t.Context(), "set")} {
 		if !errors.Is(err, fails) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,6 +1,8 @@
 package jointest_test
 
 import (
+	"strings"
+
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,5 +85,6 @@ func (w *world) replaced(set string) string {
 	w.t.Helper()
 	var cm corev1.ConfigMap
 	must(w.t, client.IgnoreNotFound(w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-machine-replacements"}, &cm)))
-	return cm.Data[set]
+	number, _, _ := strings.Cut(cm.Data[set], " ")
+	return number
 }
