@@ -106,6 +106,7 @@ func (w *world) acts() []act {
 		{"certificates are asked for that a host must not get", hosts(2), true, w.toEachHost(isEntry, w.forgeRequests)},
 		{"the clock of a host is wrong", hosts(1), true, w.toEachHost(isCalm, w.setClock)},
 		{"the existing operator has taken a host back", hosts(3), false, w.toEachHost(isSettled, w.returnHost)},
+		{"hosts of Machines refuse the login", hosts(2), true, always(func(t *testing.T) { w.replaceMachines(t, 1+w.random.IntN(inARow+1)) })},
 		{"Machine of a joined host deleted", hosts(2), false, w.toEachHost(isMachine, w.deleteMachine)},
 		{actDays, 0, true, always(w.days)},
 		{actRest, 0, false, always(func(t *testing.T) { w.calm(t); w.rest(t) })},

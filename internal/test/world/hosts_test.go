@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +45,8 @@ type host struct {
 	says     string
 	// ofMachine reports whether it has a Machine, and no entry.
 	ofMachine bool
+	// refuses reports whether it is the host of a Machine that is to be replaced: it accepts no key.
+	refuses bool
 	// listed reports whether it has its entry or its Machine, and since is when that was changed last. Its power or its SSH server was changed last at disturbed.
 	listed           bool
 	since, disturbed time.Time
@@ -142,10 +143,14 @@ func (w *world) listHost(t testing.TB, x *host, is bool) {
 // deleteMachine is what machine-api does: the Machine ends, then its host, then its Node.
 func (w *world) deleteMachine(t testing.TB, x *host) {
 	t.Helper()
-	w.try(t, "the end of a Machine", func() error {
-		return client.IgnoreNotFound(w.Delete(w.ctx, &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: x.name}}))
-	})
+	w.try(t, "the end of a Machine", func() error { return client.IgnoreNotFound(w.Delete(w.ctx, machineOf(x))) })
 	pause(w.ctx, time.Duration(w.random.Int64N(int64(time.Minute))))
+	w.endHost(t, x)
+}
+
+// endHost ends the host of a Machine that is gone, and its Node.
+func (w *world) endHost(t testing.TB, x *host) {
+	t.Helper()
 	w.connect(x, nil)
 	must(t, x.Close())
 	w.mu.Lock()

@@ -276,7 +276,8 @@ func (w *world) judgeLeading(o *operator, kind string) func() {
 	}
 }
 
-// isOwn reports whether an operator may delete an object: its own Secrets, and Nodes whose hosts are not there any longer.
+// isOwn reports whether an operator may delete an object: its own Secrets, Nodes whose hosts are not there any longer, and Machines whose hosts have refused
+// the login for long.
 func (w *world) isOwn(kind, name string) bool {
 	switch kind {
 	case "secrets":
@@ -288,6 +289,11 @@ func (w *world) isOwn(kind, name string) bool {
 		defer w.mu.Unlock()
 		m := w.machines[name]
 		return m == nil && w.mayDeleteHost(w.hosts[name]) || m != nil && w.mayDelete(m)
+	case "machines":
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		h := w.hosts[name]
+		return h != nil && h.refuses && time.Since(h.since) > refusesFor
 	}
 	return false
 }
