@@ -28,7 +28,7 @@ const refusesFor = 30 * time.Minute
 const inARow = 2
 
 // replaceMachines has a new MachineSet. The hosts of its first Machines, at most one more than inARow, refuse the login, as with an image that has another key: these are replaced, also
-// by operators that are killed meanwhile. One too many in a row stays, until a person deletes it and its count. The next one joins, and ends the count.
+// by operators that are killed near the deletion. One too many in a row stays, until a person deletes it and its count. The next one joins, and ends the count.
 func (w *world) replaceMachines(t *testing.T, refusing int) {
 	set := fmt.Sprintf("set-%d", w.hostsMade)
 	for n := range refusing {
